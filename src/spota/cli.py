@@ -1,0 +1,33 @@
+"""The command line: `spota COMMAND …`. Each command is one function in `spota.commands`."""
+
+import sys
+from collections.abc import Sequence
+
+import tyro
+from rich.console import Console
+
+from spota import devices
+from spota.commands.envs import envs
+from spota.commands.play import play
+from spota.commands.rollout import rollout
+
+COMMANDS = {"envs": envs, "rollout": rollout, "play": play}
+ABOUT = "Train control policies on randomized simulators, and know how much return they can lose on an unseen domain."
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command; what a user gets wrong ends with one clear sentence and exit code 2."""
+    devices.use_all_cores()
+    try:
+        tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="spota", description=ABOUT, args=arguments)
+    except (ValueError, KeyError, OSError) as error:
+        text = error.args[0] if isinstance(error, KeyError) else str(error)
+        Console(stderr=True).print(f"[bold red]error:[/] {text}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("stopped.")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

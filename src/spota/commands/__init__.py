@@ -1,0 +1,1 @@
+"""One file a command; nothing below this package prints."""

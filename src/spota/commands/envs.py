@@ -1,0 +1,54 @@
+"""`spota envs`: the platforms and their domain parameters."""
+
+from typing import Annotated
+
+import tyro
+from rich.table import Table
+
+from spota.commands.output import console, print_json
+from spota.envs import PLATFORMS, make
+from spota.types import Env
+
+
+def envs(
+    names: Annotated[tuple[str, ...], tyro.conf.Positional] = (),
+    /,
+    json: bool = False,
+) -> None:
+    """List the platforms, with the distribution of every domain parameter.
+
+    Args:
+        names: Platforms to list; all of them when none is given.
+        json: Print one JSON document instead of tables.
+    """
+    chosen = [make(name) for name in names or PLATFORMS]
+    if json:
+        print_json([_document(env) for env in chosen])
+        return
+    for env in chosen:
+        _print(env)
+
+
+def _document(env: Env) -> dict:
+    signals = {kind: [vars(s) for s in getattr(env, kind)] for kind in ("observations", "actions")}
+    head = {"name": env.name, "about": _about(env), "dt": env.dt, "max_steps": env.max_steps}
+    return {**head, "max_return": env.max_return, **signals, "domain": env.domain.to_dict()}
+
+
+def _about(env: Env) -> str:
+    return (type(env).__doc__ or "").split("\n")[0]
+
+
+def _print(env: Env) -> None:
+    console.print(f"[bold]{env.name}[/]: {_about(env)}")
+    console.print(f"  {env.max_steps} steps of {env.dt} s; the return is at most {env.max_return:g}")
+    console.print(f"  sees {', '.join(f'{s.name} [{s.unit}]' for s in env.observations)}", markup=False)
+    ranges = ", ".join(f"{s.name} from {s.low:g} to {s.high:g} {s.unit}" for s in env.actions)
+    console.print(f"  commands {ranges}")
+    table = Table(header_style="dim", box=None, padding=(0, 1))
+    for column in ("parameter", "distribution", "unit", "nominal", "meaning"):
+        table.add_column(column, no_wrap=column != "meaning")
+    for name, p in env.domain.items():
+        table.add_row(name, str(p.marginal), p.unit, f"{p.nominal_value:g}", p.meaning)
+    console.print(table)
+    console.print()

@@ -1,0 +1,28 @@
+"""How commands speak: one JSON document on standard output, or words and tables for people."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+console = Console(highlight=False)
+progress_console = Console(stderr=True, highlight=False)
+
+
+def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Write one JSON document to standard output."""
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table with a title; the first column is text, the others are figures."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

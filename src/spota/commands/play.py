@@ -1,0 +1,47 @@
+"""`spota play`: an animated picture of one rollout, or of a few side by side."""
+
+from pathlib import Path
+from typing import Annotated
+
+import jax
+import tyro
+
+from spota import animation, policies
+from spota.commands.output import console, print_json
+from spota.envs import make
+
+
+def play(
+    env: Annotated[str, tyro.conf.Positional],
+    /,
+    policy: str = "lqr",
+    domains: int = 1,
+    seed: int = 0,
+    noise: bool = True,
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Write an animated picture of the policy on the nominal domain and, beside it, on random ones.
+
+    Args:
+        env: The platform; `spota envs` lists them.
+        policy: A controller (pd, lqr, energy), a policy file or a run directory.
+        domains: How many rollouts side by side; the first is on the nominal domain, the others on random ones.
+        seed: The same seed gives the same domains, start states and noise.
+        noise: Observation noise, as in the paper.
+        out: The file to write, .html or .gif (default runs/ENV-POLICY.html).
+        json: Print one JSON document that names the file.
+    """
+    platform = make(env, noise=noise)
+    chosen = policies.find(policy, platform)
+    target = out or Path("runs") / f"{env}-{Path(policy).stem}.html"
+    k_domains, k_start = jax.random.split(jax.random.key(seed))
+    drawn = [("nominal domain", platform.domain.nominal())]
+    for i in range(1, domains):
+        drawn.append((f"random domain {i}", platform.domain.sample(jax.random.fold_in(k_domains, i), 1)))
+    recordings = [animation.record(platform, chosen, d, k_start, caption=caption) for caption, d in drawn]
+    written = animation.save(recordings, target)
+    if json:
+        print_json({"env": env, "policy": policy, "seed": seed, "file": str(written)})
+        return
+    console.print(f"Wrote {written}: open it in a browser.", soft_wrap=True)

@@ -1,0 +1,66 @@
+"""`spota rollout`: how a policy fares on random domains."""
+
+from typing import Annotated
+
+import jax
+import numpy as np
+import tyro
+
+from spota import policies
+from spota.commands.output import print_json, print_table
+from spota.envs import make
+from spota.rollout import Outcome, returns
+from spota.types import Env
+
+
+def rollout(
+    env: Annotated[str, tyro.conf.Positional],
+    /,
+    policy: str = "lqr",
+    domains: int = 500,
+    rollouts: int = 1,
+    seed: int = 0,
+    nominal: bool = False,
+    noise: bool = True,
+    json: bool = False,
+) -> None:
+    """Run a policy on random domains that it has never seen, and print what it earns.
+
+    Args:
+        env: The platform; `spota envs` lists them.
+        policy: A controller (pd, lqr, energy), a policy file or a run directory.
+        domains: How many random domains.
+        rollouts: Rollouts on each domain.
+        seed: The same seed gives the same domains, start states and noise.
+        nominal: Run on the nominal domain only, `domains` times.
+        noise: Observation noise, as in the paper.
+        json: Print one JSON document instead of a table.
+    """
+    platform = make(env, noise=noise)
+    chosen = policies.find(policy, platform)
+    if rollouts < 1:
+        raise ValueError(f"--rollouts {rollouts}: ask for at least 1 rollout a domain.")
+    k_domains, k_rollouts = jax.random.split(jax.random.key(seed))
+    drawn = platform.domain.nominal(domains) if nominal else platform.domain.sample(k_domains, domains)
+    outcome = returns(platform, chosen, drawn, jax.random.split(k_rollouts, (domains, rollouts)))
+    summary = summarise(platform, outcome)
+    if json:
+        print_json({"env": env, "policy": policy, "seed": seed, "nominal": nominal, "noise": noise, **summary})
+        return
+    where = f"the nominal domain, {domains} times" if nominal else f"{domains} random domains"
+    columns = ("policy", "mean return", "std", "10 % quantile", "of at most", "survived")
+    row = [f"{summary[k]:.1f}" for k in ("mean", "std", "quantile_10", "max_return")]
+    print_table(f"{env} on {where}", columns, [(policy, *row, f"{100 * summary['survived']:.1f} %")])
+
+
+def summarise(env: Env, outcome: Outcome) -> dict[str, int | float]:
+    """The figures that `spota rollout` shows."""
+    values = np.asarray(outcome.returns, np.float64)
+    return {
+        "n": values.size,
+        "mean": float(values.mean()),
+        "std": float(values.std()),
+        "quantile_10": float(np.quantile(values, 0.1)),
+        "survived": float(np.mean(outcome.survived)),
+        "max_return": env.max_return,
+    }

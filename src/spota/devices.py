@@ -1,0 +1,68 @@
+"""Independent rows over this machine's devices; a CPU counts as one device a core.
+
+`use_all_cores` must run before jax starts its backend; the command line calls it. Results do not depend on it.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PyTree
+
+Tree = TypeVar("Tree", bound=PyTree)
+
+
+def use_all_cores() -> int:
+    """Make every core a jax device, unless jax has started already; returns how many devices there are."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(RuntimeError):  # the backend runs already: we use the devices that it has
+        jax.config.update("jax_num_cpu_devices", cores)
+    return len(jax.devices())
+
+
+def chunks(rows: Tree, size: int) -> Iterator[tuple[Tree, int]]:
+    """Cut rows (last axis) into pieces spread over all devices; yields each piece and how many of its rows count.
+
+    The last rows are repeated to fill up, so that every piece has the same shape and is compiled once.
+    """
+    n, workers = jax.tree.leaves(rows)[0].shape[-1], len(jax.devices())
+    width = workers * min(size, -(-n // workers))
+    for first in range(0, n, width):
+        index = np.minimum(np.arange(first, first + width), n - 1)
+        piece = rows if width == n else jax.tree.map(lambda x, index=index: x[..., index], rows)
+        yield spread(piece), min(width, n - first)
+
+
+def spread(rows: Tree) -> Tree:
+    """Distribute the last axis over all devices."""
+    mesh = _mesh()
+    if mesh.size == 1:
+        return rows
+    return jax.tree.map(
+        lambda x: jax.device_put(x, NamedSharding(mesh, PartitionSpec(*[None] * (x.ndim - 1), "rows"))), rows
+    )
+
+
+def replicate(tree: Tree) -> Tree:
+    """The same arrays on every device; what is no array stays as it is."""
+    mesh = _mesh()
+    if mesh.size == 1:
+        return tree
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(jax.device_put(arrays, NamedSharding(mesh, PartitionSpec())), rest)
+
+
+def gather(parts: list[tuple[Tree, int]]) -> Tree:
+    """Put the results of `chunks` together again on the host, without the filling."""
+    trees = [jax.tree.map(lambda x, n=n: np.asarray(x)[..., :n], tree) for tree, n in parts]
+    return jax.tree.map(lambda *xs: jnp.asarray(np.concatenate(xs, axis=-1)), *trees)
+
+
+def _mesh() -> Mesh:
+    return Mesh(np.array(jax.devices()), ("rows",))

@@ -1,0 +1,59 @@
+"""Policies with parameters: a feed-forward network (FNN 16-16 tanh by default) and a linear map."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from spota.policies.contract import Contract
+from spota.types import Env
+
+
+class FNN(eqx.Module):
+    """tanh layers on scaled observations; a tanh at the end keeps actions within [−1, 1]."""
+
+    weights: tuple[Float[Array, "_ _"], ...]
+    biases: tuple[Float[Array, "_"], ...]
+    contract: Contract = eqx.field(static=True)
+
+    def __call__(self, observation: Float[Array, "d *n"]) -> Float[Array, "a *n"]:
+        """The action without exploration."""
+        x = _column(self.contract.observation_scale, observation.ndim) * observation
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            x = jnp.tanh(jnp.tensordot(weight, x, 1) + _column(bias, x.ndim))
+        return x
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Sizes of the hidden layers."""
+        return tuple(bias.shape[0] for bias in self.biases[:-1])
+
+
+class Linear(eqx.Module):
+    """action = gains · observation, both in physical units; the environment clips it."""
+
+    gains: Float[Array, "a d"]
+    contract: Contract = eqx.field(static=True)
+
+    def __call__(self, observation: Float[Array, "d *n"]) -> Float[Array, "a *n"]:
+        """The action, scaled to [−1, 1] and not yet clipped."""
+        command = jnp.tensordot(self.gains, observation, 1)
+        return _column(self.contract.action_scale, command.ndim) * command
+
+
+def fnn(key: Key[Array, ""], env: Env, hidden: tuple[int, ...] = (16, 16)) -> FNN:
+    """A network with orthogonal weights; the last layer is small, so that a new policy does little."""
+    if not hidden or min(hidden) < 1:
+        raise ValueError(f"hidden={hidden}: give the sizes of the hidden layers, e.g. (16, 16).")
+    sizes = (len(env.observations), *hidden, len(env.actions))
+    orthogonal = jax.nn.initializers.orthogonal()
+    gains = (*(1.0 for _ in hidden), 0.01)
+    weights = tuple(
+        gain * orthogonal(k, (out, into))
+        for k, gain, into, out in zip(jax.random.split(key, len(gains)), gains, sizes[:-1], sizes[1:], strict=True)
+    )
+    return FNN(weights, tuple(jnp.zeros(size) for size in sizes[1:]), Contract.of(env))
+
+
+def _column(values: Float[Array, "c"] | tuple[float, ...], ndim: int) -> Float[Array, "c *ones"]:
+    return jnp.asarray(values, jnp.float32).reshape(-1, *(1,) * (ndim - 1))

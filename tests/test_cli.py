@@ -1,0 +1,82 @@
+"""The command line as a user meets it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from spota.cli import main
+
+
+def run(capsys, *arguments: str):
+    main(arguments)
+    return capsys.readouterr().out
+
+
+def fail(capsys, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_envs_lists_every_platform_with_parameters_and_units(capsys):
+    text = run(capsys, "envs", "ball-balancer")
+    for part in (
+        "ball-balancer",
+        "ball_mass",
+        "N(0.005, 0.0006) within ±3 σ",
+        "kg",
+        "V_x from -5 to 5 V",
+        "2000",
+    ):
+        assert part in text
+    listed = json.loads(run(capsys, "envs", "--json"))
+    names = {env["name"] for env in listed}
+    assert {"ball-balancer", "cart-pole", "cart-pole-swing-up", "qube", "qube-swing-up", "catapult"} == names
+
+
+def test_rollout_prints_a_table_or_json_with_the_same_figures(capsys):
+    arguments = ("rollout", "cart-pole", "--policy", "lqr", "--domains", "20", "--seed", "3")
+    document = json.loads(run(capsys, *arguments, "--json"))
+    assert document["n"] == 20
+    assert 0 <= document["survived"] <= 1
+    assert f"{document['mean']:.1f}" in run(capsys, *arguments)
+    assert json.loads(run(capsys, *arguments, "--json")) == document
+
+
+def test_nominal_runs_on_the_nominal_domain(capsys):
+    arguments = ("rollout", "cart-pole", "--domains", "20", "--json")
+    assert json.loads(run(capsys, *arguments, "--nominal"))["std"] < json.loads(run(capsys, *arguments))["std"]
+
+
+def test_unknown_platform_gets_a_suggestion(capsys):
+    assert "did you mean 'cart-pole'?" in fail(capsys, "rollout", "cartpole")
+
+
+def test_zero_domains_are_refused(capsys):
+    assert "at least 1" in fail(capsys, "rollout", "cart-pole", "--domains", "0")
+
+
+def test_unknown_policy_is_refused(capsys):
+    assert "neither a controller nor a file" in fail(capsys, "rollout", "cart-pole", "--policy", "nothing.npz")
+
+
+def test_play_writes_a_picture(capsys, tmp_path):
+    target = tmp_path / "rollout.html"
+    assert str(target.name) in "".join(
+        run(capsys, "play", "cart-pole", "--policy", "lqr", "--out", str(target)).split()
+    )
+    assert "<canvas" in target.read_text()
+    assert "write .html or .gif" in fail(capsys, "play", "cart-pole", "--out", str(tmp_path / "rollout.mp4"))
+
+
+def test_help_teaches_and_nothing_shows_a_traceback():
+    command = [sys.executable, "-m", "spota.cli"]
+    shown = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+    assert "rollout" in shown
+    wrong = subprocess.run([*command, "rollout", "cart-pole", "--polcy", "lqr"], capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert "--policy" in wrong.stdout + wrong.stderr
+    assert "Traceback" not in wrong.stderr
