@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: demo test test-slow bench lint clean
 .DEFAULT_GOAL := help
 
-help:
+help:  ## this list
 	@echo "make demo       install, then the main job in about two minutes"
 	@echo "make test       install, lint and all fast tests"
 	@echo "make test-slow  the tests that take minutes"

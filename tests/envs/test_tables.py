@@ -159,7 +159,7 @@ def driven(env: Env) -> Policy:
     """A policy under which everything matters: noise crosses the dead bands, and carts come to the end of the rail."""
     if env.name == "ball-balancer":
         return pd(env)
-    return Toward(lqr(env), (0.5, 0.0, 0.0, 0.0)) if env.name in ("cart-pole", "qube") else Push()
+    return Toward(lqr(env), (0.8, 0.0, 0.0, 0.0)) if env.name in ("cart-pole", "qube") else Push()
 
 
 def variants(env: Env) -> dict[str, jax.Array]:

@@ -106,14 +106,14 @@ def _turn(angle: float) -> tuple[float, float]:
     return float(np.cos(angle)), float(np.sin(angle))
 
 
-def _ring(centre: tuple[float, float, float], radius: float, n: int = 48) -> Solid:
+def _ring(centre: np.ndarray, radius: float, n: int = 48) -> Solid:
     """A level circle."""
     a = np.linspace(0, 2 * np.pi, n)
-    return np.array(centre) + radius * np.stack([np.cos(a), np.sin(a), 0 * a], axis=1)
+    return centre + radius * np.stack([np.cos(a), np.sin(a), 0 * a], axis=1)
 
 
 def _disc(centre: np.ndarray, radius: float, colour: str) -> Area:
-    return Area(_ring((float(centre[0]), float(centre[1]), 0.0), radius, 32)[:, :2], colour)
+    return Area(_ring(np.append(centre, 0), radius, 32)[:, :2], colour)
 
 
 def _rod(ends: Points, width: float, dark: str, light: str) -> list[Shape]:
@@ -172,9 +172,9 @@ def _pedestal(see: Camera, big: float) -> list[Shape]:
     floor, thick = -0.31 * big, 0.022 * big
     post = see(np.array([[0, 0, floor], [0, 0, -thick]]))
     return [
-        Area(see(_ring((0, 0, floor - thick), 0.6 * big)), pale(SHADOW, 0.6)),
-        Area(see(_ring((0, 0, floor - thick), 0.57 * big)), DARK_METAL),
-        Area(see(_ring((0, 0, floor), 0.57 * big)), FLOOR),
+        Area(see(_ring((floor - thick) * UP, 0.6 * big)), pale(SHADOW, 0.6)),
+        Area(see(_ring((floor - thick) * UP, 0.57 * big)), DARK_METAL),
+        Area(see(_ring(floor * UP, 0.57 * big)), FLOOR),
         *_rod(post, 0.02, DARK_METAL, LIGHT_METAL),
     ]
 
@@ -203,7 +203,7 @@ def _board(board: Callable[[np.ndarray], Points], half: float, big: float) -> li
     cross = np.array([[-half, 0, 0], [half, 0, 0]])
     lines = [cross + np.array([0, i * half / 4, 0]) for i in range(-3, 4)]
     lines += [line[:, [1, 0, 2]] for line in lines]
-    rings = [_ring((0, 0, 0), radius * big) for radius in (0.035, 0.085)]
+    rings = [_ring(0 * UP, radius * big) for radius in (0.035, 0.085)]
     return [
         Area(board(np.concatenate([corners[:2], corners[1::-1] - below])), DARK_METAL),
         Area(board(np.concatenate([corners[1:3], corners[2:0:-1] - below])), METAL),
@@ -216,7 +216,7 @@ def _board(board: Callable[[np.ndarray], Points], half: float, big: float) -> li
 def _ball(
     see: Camera, board: Callable[[np.ndarray], Points], tilt: np.ndarray, touch: np.ndarray, radius: float
 ) -> list[Shape]:
-    shadow = _ring((float(touch[0]) - 0.35 * radius, float(touch[1]) - 0.2 * radius, 0.0), radius)
+    shadow = _ring(touch - radius * np.array([0.35, 0.2, 0]), radius)
     centre = (tilt @ (touch + radius * UP))[None]
     spot, size = see(centre)[0], radius * float(see.zoom(centre)[0])
     light = np.array([-0.3, 0.35]) * size
@@ -237,7 +237,7 @@ def _rail(r: Recording, largest: dict[str, float], frame: int) -> list[Shape]:
     return [
         *_track(half),
         Line(np.array([[0, -0.02], [0, pole]]), 0.002, GRID),
-        Line(_ring((0, pole, 0), 0.012)[:, :2], 0.0025, TARGET),
+        Line(_ring(np.array([0, pole, 0]), 0.012)[:, :2], 0.0025, TARGET),
         *_trail(tips, 0.008),
         *_cart(pivot),
         *_rod(np.stack([pivot, tips[-1]]), 0.0125, MOVING, MOVING_LIGHT),
@@ -282,10 +282,10 @@ def _rotary(r: Recording, largest: dict[str, float], frame: int) -> list[Shape]:
         ((elbow + end) / 2, [*_trail(see(tips), 0.007), *_pendulum(see(np.stack([elbow, end])))]),
     ]
     parts.sort(key=lambda part: float(see.zoom(part[0][None])[0]))  # far ones look smaller
-    below = (float(end[0]), float(end[1]), -1.22 * tall)
+    below = np.array([end[0], end[1], -1.22 * tall])
     return [
-        Area(see(_ring((0, 0, -1.26 * tall), 1.02 * reach)), DARK_METAL),
-        Area(see(_ring((0, 0, -1.22 * tall), 1.02 * reach)), FLOOR),
+        Area(see(_ring(-1.26 * tall * UP, 1.02 * reach)), DARK_METAL),
+        Area(see(_ring(-1.22 * tall * UP, 1.02 * reach)), FLOOR),
         Area(see(_ring(below, 0.12 * reach)), pale(SHADOW, 0.3)),
         Line(see(_goal(elbow, r.sizes["pole"], 0.07 * tall)), 0.0016, TARGET),
         *(shape for _, drawn in parts for shape in drawn),

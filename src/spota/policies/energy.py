@@ -1,90 +1,95 @@
 """Swing-up by energy, with a hand-over to balancing near upright, for the Cart-Pole and the Qube.
 
-The driven body (the cart, the arm) is accelerated so that it does work on the pole until the pole's energy is that of
-standing upright; a linear regulator then catches it. The policy has no memory. It hands over where the regulator is
-able to hold the pole, so that balancing never leads back out of that region.
+The driven body (the cart, the arm) does work on the pole until the pole can stand; then the linear regulator holds
+it. The policy has no memory, so nothing can keep it from changing its mind: it hands over as soon as the pole is
+within reach of the regulator, a region that a caught pole does not leave again.
 """
+
+from dataclasses import dataclass
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from spota.envs.cart_pole import CartPoleParams, CartPoleSwingUp, CartPole
-from spota.envs.qube import Qube, QubeParams, QubeSwingUp
+from spota.envs.cart_pole import CartPole, CartPoleSwingUp
+from spota.envs.qube import Qube, QubeSwingUp
 from spota.policies.lqr import lqr
 from spota.policies.network import Linear
 from spota.types import Env
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """The constants of a swing-up; q is the cart's position [m] or the arm's angle [rad]."""
+
+    pump: float
+    """Largest voltage that feeds the pole [V]."""
+    gain: float
+    """Voltage a unit of missing energy, in units of m g l [V]."""
+    lead: float
+    """1/T of the driven body's first-order lag T, for the timing of the pump [1/s]."""
+    ahead: float
+    """How far the pole is predicted, to make up for the action delay [s]."""
+    stiffness: float
+    """How much faster than the nominal pole the pumped one may fall: a stiffer pole asks for more energy [-]."""
+    spring: float
+    """Pull towards the centre [V/q]."""
+    wall: float
+    """Pull that grows with the cube of the distance: the ends of the rail, or of the cable [V/q³]."""
+    brake: float
+    """Drag on the driven body [V s/q]."""
+    tilt: float
+    """The regulator takes over within this angle from upright … [rad]"""
+    fall: float
+    """… if the pole, left alone, would fall away from an angle within this one [rad]."""
+
+
+CART_POLE = Tuning(7.0, 70.0, 16.0, 0.007, 1.18, 17.0, 2260.0, 1.14, 1.5, 0.65)
+QUBE = Tuning(1.75, 8.8, 6.35, 0.019, 2.4, 0.85, 0.2, 0.04, 0.34, 1.46)
+
+
 class EnergySwingUp(eqx.Module):
-    """Works on error states (q, e, q̇, ė): the driven body's position, the pole's angle from upright, velocities."""
+    """Acts on error states (q, e, q̇, ė): the driven body's position, the pole's angle from upright, velocities."""
 
     balance: Linear
-    rate: float  # √(m g l / I) [1/s]: how fast the pole falls from upright
-    inertia: float  # [V s²/unit of q] that accelerate the driven body
-    damping: float  # [V s/unit of q] that its friction and back-EMF take
+    rate: float  # λ = √(m g l / I) [1/s], how fast the nominal pole falls from upright
     volts: float
-    pump: float  # largest acceleration that feeds the pole [unit of q/s²]
-    gain: float  # acceleration a unit of energy
-    centring: float  # [1/s²]
-    braking: float  # [1/s]
-    catch_tilt: float  # [rad]
-    catch_fall: float  # [rad]
-    surplus: float
+    tuning: Tuning = eqx.field(static=True)
 
     def __call__(self, observation: Float[Array, "d *n"]) -> Float[Array, "a *n"]:
-        """The regulator's action where it can hold the pole, else that of the swing-up."""
-        action = jnp.where(self.holds(observation), self.balance(observation), self.swing(observation)[None])
-        return jnp.clip(action, -1, 1)
+        """The regulator's action where it holds the pole, else that of the swing-up."""
+        action = jnp.where(self.holds(observation)[None], self.balance(observation), self.swing(observation))
+        return jnp.clip(action, -1.0, 1.0)
 
-    def holds(self, observation):
-        e, e_dot = observation[1], observation[3]
-        return (jnp.abs(e) < self.catch_tilt) & (jnp.abs(e + e_dot / self.rate) < self.catch_fall)
+    def holds(self, observation: Float[Array, "d *n"]) -> Bool[Array, "*n"]:
+        """Whether the regulator acts: near upright, with e + ė/λ, the part that grows by itself, within reach."""
+        _, e, _, e_dot = observation
+        return (jnp.abs(e) < self.tuning.tilt) & (jnp.abs(e + e_dot / self.rate) < self.tuning.fall)
 
-    def energy(self, observation):
-        e, e_dot = observation[1], observation[3]
-        return (e_dot / self.rate) ** 2 / 2 + jnp.cos(e) - 1
+    def energy(self, e: Float[Array, "*n"], e_dot: Float[Array, "*n"]) -> Float[Array, "*n"]:
+        """The energy of a stiffer pole in units of m g l: 0 at rest upright, −2 at rest hanging."""
+        return (e_dot / (self.rate * self.tuning.stiffness)) ** 2 / 2 + jnp.cos(e) - 1
 
-    def swing(self, observation):
-        q, e, q_dot, e_dot = observation
-        direction = jnp.where(e_dot * jnp.cos(e) < 0, -1.0, 1.0)
-        feed = jnp.clip(self.gain * (self.surplus - self.energy(observation)), -self.pump, self.pump) * direction
-        acceleration = feed - self.centring * q - self.braking * q_dot
-        return (self.inertia * acceleration + self.damping * q_dot) / self.volts
+    def swing(self, observation: Float[Array, "d *n"]) -> Float[Array, "1 *n"]:
+        """Feed the pole what it lacks, and keep the driven body near its centre.
+
+        The pole gains ∫ ė cos e dq̇. A body that follows its voltage with a lag T does most work when the voltage has
+        the sign of ė cos e + sin e / T.
+        """
+        k, (q, e, q_dot, e_dot) = self.tuning, observation
+        e, e_dot = e + k.ahead * e_dot, e_dot + k.ahead * self.rate**2 * jnp.sin(e)
+        direction = jnp.where(e_dot * jnp.cos(e) + k.lead * jnp.sin(e) < 0, -1.0, 1.0)
+        feed = jnp.clip(-k.gain * self.energy(e, e_dot), -k.pump, k.pump) * direction
+        return (feed - k.spring * q - k.wall * q**3 - k.brake * q_dot)[None] / self.volts
 
 
-def energy(env: Env, **kw) -> EnergySwingUp:
-    xi = env.params({name: values[0] for name, values in env.domain.nominal().items()})
-    f = float
+def energy(env: Env) -> EnergySwingUp:
+    """The swing-up of the Cart-Pole or the Qube; on their balancing tasks it is the regulator with a wide reach."""
     if isinstance(env, CartPole | CartPoleSwingUp):
-        drive = xi.eta_g * xi.K_g * xi.k_m / (xi.R_m * xi.r_mp)
-        d = dict(
-            rate=f(jnp.sqrt(0.75 * xi.g / xi.l_p)),
-            inertia=f((xi.m_p + xi.J_eq) / (drive * xi.eta_m)),
-            damping=f((drive * xi.K_g * xi.k_m / xi.r_mp + xi.B_eq) / (drive * xi.eta_m)),
-            volts=8.0,
-            pump=10.0,
-            gain=20.0,
-            centring=30.0,
-            braking=2.0,
-            catch_tilt=0.35,
-            catch_fall=0.15,
-            surplus=0.0,
-        )
+        falling, tuning = 3 / 4, CART_POLE  # I = 4/3 m l_p² with the half length l_p
+    elif isinstance(env, Qube | QubeSwingUp):
+        falling, tuning = 3 / 2, QUBE  # I = 1/3 m l_p² with the whole length l_p
     else:
-        drive = xi.k_m / xi.R_m
-        d = dict(
-            rate=f(jnp.sqrt(xi.m_p * xi.g * xi.l / xi.I_p)),
-            inertia=f((xi.J_r + xi.m_p * xi.l_r**2) / drive),
-            damping=f(xi.k_m),
-            volts=4.5,
-            pump=60.0,
-            gain=200.0,
-            centring=20.0,
-            braking=2.0,
-            catch_tilt=0.35,
-            catch_fall=0.15,
-            surplus=0.0,
-        )
-    d.update(kw)
-    return EnergySwingUp(lqr(env), **d)
+        raise ValueError(f"The energy swing-up is made for the Cart-Pole and the Qube, not for {env.name}.")
+    g, l_p = (env.domain[name].nominal_value for name in ("gravity", "pole_length"))
+    return EnergySwingUp(lqr(env), (falling * g / l_p) ** 0.5, env.actions[0].high, tuning)
