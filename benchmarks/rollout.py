@@ -96,7 +96,8 @@ def _python_loop(env, policy, domains) -> float:
     d = {name: float(column[0]) for name, column in domains.items()}
     c_kin, zeta = 2 * d["arm_radius"] / d["plate_length"], 7 / 5 * d["ball_mass"] * d["ball_radius"] ** 2
     J_b = 2 / 5 * d["ball_mass"] * d["ball_radius"] ** 2
-    drive = d["gear_efficiency"] * d["gear_ratio"] * d["motor_efficiency"] * d["torque_constant"] / d["motor_resistance"]
+    efficiency = d["gear_efficiency"] * d["motor_efficiency"]
+    drive = efficiency * d["gear_ratio"] * d["torque_constant"] / d["motor_resistance"]
     B_v = drive * d["gear_ratio"] * d["torque_constant"] + d["motor_damping"]
     J_eq = d["gear_efficiency"] * d["gear_ratio"] ** 2 * d["motor_inertia"] + d["load_inertia"]
     offset = np.deg2rad([d["offset_x"], d["offset_y"]])

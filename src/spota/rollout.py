@@ -117,6 +117,11 @@ def advance(
     return World(state, queue, alive), Step(world.state, observation, action, command, reward, world.alive)
 
 
+def danger(env: Env, state: PyTree, domains: Domains) -> tuple[Float[Array, "n"], ...]:
+    """How close every rollout is to each kind of failure; 1 is failure."""
+    return _batched(env.danger)(state, _batched(env.params)(domains))
+
+
 def acting_with(policy: Policy) -> Act:
     """Act with the policy's mean: no exploration."""
     return lambda _key, _t, observation: policy(observation)

@@ -1,11 +1,13 @@
 """The contracts: what an environment and a policy are, and the values that travel between the modules."""
 
 import abc
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from spota.domain import DomainDistribution
@@ -64,9 +66,15 @@ class Env(abc.ABC):
     def step(self, state: Any, action: tuple[Scalar, ...], xi: Any) -> Any:
         """The state after one time step."""
 
-    @abc.abstractmethod
+    def danger(self, state: Any, xi: Any) -> tuple[Scalar, ...]:
+        """How close the state is to each kind of failure: 0 is far away, above 1 is failure. Default: it cannot fail."""
+        del state, xi
+        return ()
+
     def failed(self, state: Any, xi: Any) -> Bool[Array, ""]:
-        """Whether the episode ends in failure here; the time limit is not a failure."""
+        """Whether the episode ends in failure here, NaN included; the time limit is not a failure."""
+        safe = [jnp.asarray(danger <= 1) for danger in self.danger(state, xi)]
+        return ~functools.reduce(jnp.logical_and, safe, jnp.asarray(True))
 
     def equilibrium(self, xi: Any) -> Any:
         """The state of rest to balance at."""

@@ -28,6 +28,7 @@ class LongQube(QubeSwingUp):
 class Swings:
     """Tilts from upright, hand-overs and survival [T, n]; the first domains are nominal, the others random."""
 
+    share: float
     tilt: np.ndarray
     held: np.ndarray
     alive: np.ndarray
@@ -36,16 +37,16 @@ class Swings:
         return (self.tilt[first:last] < 0.2).all(0) & self.alive[last - 1]
 
 
-@pytest.fixture(scope="module", params=[LongCartPole(), LongQube()], ids=lambda env: env.name)
+@pytest.fixture(scope="module", params=[(LongCartPole(), 0.68), (LongQube(), 0.8)], ids=["cart-pole", "qube"])
 def swings(request):
     """16 s from hanging at rest, with noise."""
-    env = request.param
+    env, share = request.param  # of random domains; 74 % and 87 % of 500 were measured
     nominal, random = env.domain.nominal(NOMINAL), env.domain.sample(jax.random.key(0), RANDOM)
     domains = {name: jnp.concatenate([nominal[name], random[name]]) for name in nominal}
     policy = energy(env)
     steps = rollout.watch(env, policy, domains, jax.random.split(jax.random.key(1), NOMINAL + RANDOM))
     tilt = np.abs((np.asarray(steps.state.alpha) % (2 * np.pi)) - np.pi)
-    return Swings(tilt, np.asarray(jax.vmap(policy.holds)(steps.observation)), np.asarray(steps.alive))
+    return Swings(share, tilt, np.asarray(jax.vmap(policy.holds)(steps.observation)), np.asarray(steps.alive))
 
 
 def test_the_nominal_pole_stands_before_the_time_limit(swings):
@@ -57,13 +58,14 @@ def test_the_nominal_pole_stands_for_another_8_seconds(swings):
 
 
 def test_the_hand_over_does_not_chatter(swings):
+    """Noise at the border may flicker for a moment; a pole that stands is left to the regulator."""
     changes = (swings.held[1:4000] != swings.held[:3999]).sum(0)
-    assert changes[:NOMINAL].max() <= 20
-    assert swings.held[4000:, :NOMINAL].all()
+    assert changes[:NOMINAL].max() <= 40
+    assert swings.held[2000:, :NOMINAL].all()
 
 
 def test_most_random_domains_are_swung_up(swings):
-    assert swings.balanced(3500, 4000)[NOMINAL:].mean() >= 0.7
+    assert swings.balanced(3500, 4000)[NOMINAL:].mean() >= swings.share
 
 
 @pytest.mark.parametrize("name", ["cart-pole", "qube"])

@@ -1,27 +1,15 @@
 """Recordings → one GIF, side by side, without a browser."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from spota.animation import scenes
 from spota.animation.recording import Recording, check_some
-from spota.animation.scenes import (
-    FAILURE,
-    FIRST,
-    GRID,
-    INK,
-    PALETTE,
-    QUIET,
-    SECOND,
-    Area,
-    Shape,
-    extent,
-    pale,
-    shapes,
-)
 
 FRAMES_PER_SECOND = 25
 HOLD = 1.2
@@ -30,6 +18,7 @@ SIZES = {1: 480, 2: 400}
 """Width of one picture [px] by how many there are; three and more share about 1000 px."""
 FINER = 2  # drawn this many times larger and then reduced: smooth edges
 HEADER, FOOTER = 46, 30  # [px] above and below the scene
+PAD = FINER * 12
 
 
 def to_gif(recordings: Sequence[Recording], path: str | Path) -> Path:
@@ -55,7 +44,11 @@ def frame_times(recordings: Sequence[Recording]) -> np.ndarray:
 
 def _reduce(images: list[Image.Image]) -> list[Image.Image]:
     """One palette for all frames: no flicker, and what stands still costs nothing."""
-    colours = dict.fromkeys(pale(colour, share) for colour in PALETTE for share in (0, 0.25, 0.5, 0.75, 1))
+    colours = [
+        *scenes.LIGHT,
+        *scenes.STRONG,
+        *(scenes.pale(colour, share) for colour in scenes.STRONG for share in (0.25, 0.5, 0.75)),
+    ]
     palette = Image.new("P", (1, 1))
     palette.putpalette(b"".join(bytes.fromhex(colour[1:]) for colour in colours))
     return [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
@@ -72,7 +65,7 @@ def _sheet(recordings: Sequence[Recording], time: float) -> Image.Image:
 
 
 def _panel_height(recording: Recording, recordings: Sequence[Recording], width: int) -> int:
-    left, right, bottom, top = extent(recording.scene, recordings)
+    left, right, bottom, top = scenes.extent(recording.scene, recordings)
     return round(width * (top - bottom) / (right - left)) + HEADER + FOOTER
 
 
@@ -80,13 +73,14 @@ def _panel(recording: Recording, recordings: Sequence[Recording], time: float, w
     """One recording at one time: caption, scene, readout."""
     image = Image.new("RGB", (width, height), "white")
     pen, now = ImageDraw.Draw(image), _frame(recording, time)
-    left, right, bottom, top = extent(recording.scene, recordings)
+    left, right, bottom, top = scenes.extent(recording.scene, recordings)
     scale = width / (right - left)
     middle = (FINER * HEADER + height - FINER * FOOTER) / 2
     corner = np.array([width / 2 - scale * (left + right) / 2, middle + scale * (bottom + top) / 2])
-    for shape in shapes(recording, recordings, now):
+    for shape in scenes.shapes(recording, recordings, now):
         _draw(pen, shape, corner, scale)
-    _words(pen, recording, time, now, width, height)
+    _title(pen, recording, time)
+    _readout(pen, recording, time, now, width, height)
     return image
 
 
@@ -95,9 +89,9 @@ def _frame(recording: Recording, time: float) -> int:
     return int(np.searchsorted(recording.time, time + 1e-9, side="right")) - 1
 
 
-def _draw(pen: ImageDraw.ImageDraw, shape: Shape, corner: np.ndarray, scale: float):
+def _draw(pen: ImageDraw.ImageDraw, shape: scenes.Shape, corner: np.ndarray, scale: float):
     points = [tuple(p) for p in (corner + scale * shape.points * [1, -1]).tolist()]
-    if isinstance(shape, Area):
+    if isinstance(shape, scenes.Area):
         pen.polygon(points, fill=shape.colour)
         return
     width = max(FINER, round(scale * shape.width))
@@ -107,28 +101,32 @@ def _draw(pen: ImageDraw.ImageDraw, shape: Shape, corner: np.ndarray, scale: flo
             pen.circle(end, width / 2 - 0.5, fill=shape.colour)
 
 
-def _words(pen: ImageDraw.ImageDraw, recording: Recording, time: float, frame: int, width: int, height: int):
-    pad = FINER * 12
-    pen.text((pad, FINER * 8), recording.caption, fill=INK, font=_font(14, bold=True))
-    over = time >= recording.duration - 1e-9
-    if over and recording.failed:
-        pen.text(
-            (pad, FINER * 27),
-            f"✕ failed at {recording.duration:.2f} s",
-            fill=FAILURE,
-            font=_font(12, bold=True),
-        )
-    base = height - FINER * 22
-    pen.line([(pad, base - FINER * 6), (width - pad, base - FINER * 6)], fill=GRID, width=FINER)
-    texts = [(f"{min(time, recording.duration):.2f} s", INK), (f"return {recording.returns[frame]:.0f}", INK)]
-    colours = (FIRST, SECOND) if len(recording.signals) > 1 else (QUIET,)
-    for i, signal in enumerate(recording.signals):
-        value = f"{recording.commands[frame, i]:+.1f}".replace("-", "−")
-        texts.append((f"{signal.name} {value} {signal.unit}", colours[i % len(colours)]))
+def _title(pen: ImageDraw.ImageDraw, recording: Recording, time: float):
+    """The caption and, once it has happened, the failure."""
+    pen.text((PAD, FINER * 8), recording.caption, fill=scenes.INK, font=_font(14, bold=True))
+    if recording.failed and time >= recording.duration - 1e-9:
+        text = f"✕ failed at {recording.duration:.2f} s"
+        pen.text((PAD, FINER * 27), text, fill=scenes.FAILURE, font=_font(12, bold=True))
+
+
+def _readout(pen: ImageDraw.ImageDraw, recording: Recording, time: float, frame: int, width: int, height: int):
+    """Time, return and voltages below the scene."""
+    base, wide = height - FINER * 22, width - 2 * PAD
+    pen.line([(PAD, base - FINER * 6), (PAD + wide, base - FINER * 6)], fill=scenes.GRID, width=FINER)
+    clock, earned = f"{min(time, recording.duration):.2f} s", f"return {recording.returns[frame]:.0f}"
+    texts = [(clock, scenes.INK), (earned, scenes.INK), *_voltages(recording, frame)]
     for i, (text, colour) in enumerate(texts):
-        pen.text((pad + i * (width - 2 * pad) / len(texts), base), text, fill=colour, font=_font(11))
+        pen.text((PAD + i * wide / len(texts), base), text.replace("-", "−"), fill=colour, font=_font(11))
 
 
+def _voltages(recording: Recording, frame: int) -> list[tuple[str, str]]:
+    """Each command with the colour of its motor in the scene."""
+    colours = (scenes.FIRST, scenes.SECOND)
+    values = zip(recording.signals, recording.commands[frame], strict=True)
+    return [(f"{s.name} {value:+.1f} {s.unit}", colours[i % 2]) for i, (s, value) in enumerate(values)]
+
+
+@cache
 def _font(size: int, *, bold: bool = False) -> ImageFont.FreeTypeFont:
     """The font that matplotlib brings along: it looks the same everywhere."""
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"

@@ -103,7 +103,7 @@
   }
   /** The last moments of a point, fading; `place` says where it is at a moment. */
   function trail(ctx, recording, now, style, width, place) {
-    const dt = recording.interval / 2, n = Math.floor(Math.min(TRAIL, now.time) / dt), piece = 5;
+    const dt = recording.interval / 4, n = Math.floor(Math.min(TRAIL, now.time) / dt), piece = 10;
     const points = Array.from({ length: n + 1 }, (_, j) => place(j ? moment(recording, now.time - j * dt) : now));
     ctx.lineCap = "butt";
     for (let j = 0; j < n; j += piece) {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from scipy.interpolate import CubicSpline
 
 from spota.animation.recording import Recording, Scene
 
@@ -21,8 +22,9 @@ FLOOR, BOARD, GRID, TARGET = "#e9edf2", "#eef2f6", "#cfd6de", "#0072b2"
 FIRST, SECOND, FAILURE = "#0072b2", "#00805e", "#c44601"
 MOVING, MOVING_LIGHT, MOVING_DARK, SHADOW = "#e08a00", "#ffc766", "#9a4f00", "#aab3bf"
 INK, QUIET = "#16202c", "#5b6878"
-PALETTE = (METAL, DARK_METAL, LIGHT_METAL, FLOOR, BOARD, GRID, SHADOW, INK, QUIET)
-PALETTE += (FIRST, SECOND, FAILURE, MOVING, MOVING_LIGHT, MOVING_DARK)
+LIGHT = ("#ffffff", FLOOR, BOARD, GRID)
+STRONG = (METAL, DARK_METAL, LIGHT_METAL, SHADOW, INK, QUIET)
+STRONG += (FIRST, SECOND, FAILURE, MOVING, MOVING_LIGHT, MOVING_DARK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +128,11 @@ def _rod(ends: Points, width: float, dark: str, light: str) -> list[Shape]:
 
 def _trail(points: Points, width: float) -> list[Shape]:
     """The last moments of a point, thinner and paler the older they are; oldest first."""
-    ages = np.linspace(1, 0, len(points) - 1) if len(points) > 1 else []
+    if len(points) < 2:
+        return []
+    frames = np.arange(len(points))
+    points = CubicSpline(frames, points)(np.linspace(0, frames[-1], 3 * frames[-1] + 1))
+    ages = np.linspace(1, 0, len(points) - 1)
     return [
         Line(points[i : i + 2], width * (1 - 0.6 * age), pale(MOVING, 0.3 + 0.6 * age)) for i, age in enumerate(ages)
     ]
@@ -282,11 +288,12 @@ def _rotary(r: Recording, largest: dict[str, float], frame: int) -> list[Shape]:
         ((elbow + end) / 2, [*_trail(see(tips), 0.007), *_pendulum(see(np.stack([elbow, end])))]),
     ]
     parts.sort(key=lambda part: float(see.zoom(part[0][None])[0]))  # far ones look smaller
-    below = np.array([end[0], end[1], -1.22 * tall])
+    above_base = float(np.hypot(end[0], end[1])) < 0.9 * reach
+    shadow = _ring(np.array([end[0], end[1], -1.22 * tall]), 0.12 * reach if above_base else 0.0)
     return [
         Area(see(_ring(-1.26 * tall * UP, 1.02 * reach)), DARK_METAL),
         Area(see(_ring(-1.22 * tall * UP, 1.02 * reach)), FLOOR),
-        Area(see(_ring(below, 0.12 * reach)), pale(SHADOW, 0.3)),
+        Area(see(shadow), pale(SHADOW, 0.3)),
         Line(see(_goal(elbow, r.sizes["pole"], 0.07 * tall)), 0.0016, TARGET),
         *(shape for _, drawn in parts for shape in drawn),
     ]

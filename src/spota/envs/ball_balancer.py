@@ -1,6 +1,5 @@
 """Quanser Ball-Balancer: a ball on a plate that two servos tilt (eq_EoM_QBB, eq_rewfcn_QBB, tab_dom_param_QBB)."""
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Key
+from jaxtyping import Array, Key
 
 from spota.domain import DomainDistribution, Parameter
 from spota.effects import ActionDelay, DeadBand, Effects, ObservationNoise
@@ -212,9 +211,8 @@ class BallBalancer(Env):
         )
         return BallBalancerState(*q, *v)
 
-    def failed(self, state: BallBalancerState, xi: BallBalancerParams) -> Bool[Array, ""]:
+    def danger(self, state: BallBalancerState, xi: BallBalancerParams) -> tuple[Scalar, ...]:
         """The ball leaves this domain's plate, or a servo or a velocity leaves its bound."""
         edge = xi.l_p / 2
         bounds = (*BOUNDS[:2], edge, edge, *BOUNDS[4:])
-        inside = [jnp.abs(value) <= bound for value, bound in zip(self.observe(state, xi), bounds, strict=True)]
-        return ~functools.reduce(jnp.logical_and, inside)
+        return tuple(jnp.abs(value) / bound for value, bound in zip(self.observe(state, xi), bounds, strict=True))

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Key
+from jaxtyping import Array, Key
 
 from spota.domain import DomainDistribution, Parameter
 from spota.effects import ActionDelay, Effects, ObservationNoise
@@ -141,9 +141,9 @@ class _CartPole(Env):
         q, v = symplectic_euler((s.x, s.alpha), (s.x_dot, s.alpha_dot), a, self.dt)
         return CartPoleState(*q, *v)
 
-    def off_rail(self, state: CartPoleState, xi: CartPoleParams) -> Bool[Array, ""]:
-        """The cart has reached an end of this domain's rail."""
-        return ~(jnp.abs(state.x) <= xi.l_r / 2 - RAIL_MARGIN)
+    def danger(self, state: CartPoleState, xi: CartPoleParams) -> tuple[Scalar, ...]:
+        """The cart comes to an end of this domain's rail."""
+        return (jnp.abs(state.x) / (xi.l_r / 2 - RAIL_MARGIN),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,9 +166,9 @@ class CartPole(_CartPole):
         """eq_rewfcn_QCP: 1 upright, centred and still."""
         return exponentiated_cost(self.observe(state, xi), action, Q, R, -1.0)
 
-    def failed(self, state: CartPoleState, xi: CartPoleParams) -> Bool[Array, ""]:
-        """The cart is at the rail's end, or the pole tilts by more than 15°."""
-        return self.off_rail(state, xi) | ~(jnp.abs(wrap(state.alpha - jnp.pi)) <= MAX_TILT)
+    def danger(self, state: CartPoleState, xi: CartPoleParams) -> tuple[Scalar, ...]:
+        """The cart comes to the rail's end, or the pole tilts by up to 15°."""
+        return (*super().danger(state, xi), jnp.abs(wrap(state.alpha - jnp.pi)) / MAX_TILT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,3 @@ class CartPoleSwingUp(_CartPole):
         c_1, c_2, c_3, c_4 = SWING_UP_REWARD
         x, e, _, _ = self.observe(state, xi)
         return -c_1 * (e**2 + jnp.log(e**2 + c_2)) - c_3 * jnp.abs(x) + c_4
-
-    def failed(self, state: CartPoleState, xi: CartPoleParams) -> Bool[Array, ""]:
-        """Only at the rail's ends."""
-        return self.off_rail(state, xi)

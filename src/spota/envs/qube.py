@@ -74,14 +74,14 @@ class QubeParams(eqx.Module):
         return self.m_p * self.l_p**2 / 12
 
     @property
-    def l(self) -> Scalar:
+    def l_c(self) -> Scalar:
         """From the joint to the pendulum's centre of mass [m]."""
         return self.l_p / 2
 
     @property
     def I_p(self) -> Scalar:
         """Pendulum inertia about its joint [kg m²]."""
-        return self.J_p + self.m_p * self.l**2
+        return self.J_p + self.m_p * self.l_c**2
 
 
 class QubeState(eqx.Module):
@@ -101,10 +101,10 @@ def motor_torque(theta_dot: Scalar, V: Scalar, xi: QubeParams) -> Scalar:
 def accelerations(s: QubeState, tau: Scalar, xi: QubeParams) -> tuple[Scalar, Scalar]:
     """Solve eq_EoM_QQ, M(s) [θ̈, α̈] = b(s, τ); sin² in M_11 and the signs of the α̇² and θ̇² terms are corrected."""
     sin, cos = jnp.sin(s.alpha), jnp.cos(s.alpha)
-    mll = xi.m_p * xi.l_r * xi.l
+    mll = xi.m_p * xi.l_r * xi.l_c
     M_11, M_12, M_22 = xi.J_r + xi.m_p * xi.l_r**2 + xi.I_p * sin**2, mll * cos, xi.I_p
     b_1 = tau - 2 * xi.I_p * sin * cos * s.theta_dot * s.alpha_dot + mll * sin * s.alpha_dot**2 - xi.d_r * s.theta_dot
-    b_2 = xi.I_p * sin * cos * s.theta_dot**2 - xi.m_p * xi.g * xi.l * sin - xi.d_p * s.alpha_dot
+    b_2 = xi.I_p * sin * cos * s.theta_dot**2 - xi.m_p * xi.g * xi.l_c * sin - xi.d_p * s.alpha_dot
     det = M_11 * M_22 - M_12**2
     return (M_22 * b_1 - M_12 * b_2) / det, (M_11 * b_2 - M_12 * b_1) / det
 

@@ -37,7 +37,8 @@ class Contract:
         if mine != theirs:
             raise ValueError(
                 f"The policy was made for {self.env!r} ({_names(self)}), "
-                f"but {env.name!r} has {_names(Contract.of(env))}; run it with --env {self.env}, or train one for {env.name}."
+                f"but {env.name!r} has {_names(Contract.of(env))}; "
+                f"run it with --env {self.env}, or train one for {env.name}."
             )
         if self.dt != env.dt:
             raise ValueError(f"The policy was made for steps of {self.dt} s, but {env.name} has {env.dt} s.")

@@ -1,8 +1,8 @@
 """Swing-up by energy, with a hand-over to balancing near upright, for the Cart-Pole and the Qube.
 
 The driven body (the cart, the arm) does work on the pole until the pole can stand; then the linear regulator holds
-it. The policy has no memory, so nothing can keep it from changing its mind: it hands over as soon as the pole is
-within reach of the regulator, a region that a caught pole does not leave again.
+it. The policy has no memory and so no hysteresis: it hands over as soon as the pole is within reach of the regulator,
+a region so wide that a caught pole stays inside it.
 """
 
 from dataclasses import dataclass
@@ -41,11 +41,16 @@ class Tuning:
     tilt: float
     """The regulator takes over within this angle from upright … [rad]"""
     fall: float
-    """… if the pole, left alone, would fall away from an angle within this one [rad]."""
+    """… if e + ė/λ, the part of the motion that grows by itself, is within this one [rad] …"""
+    reach: float
+    """… and, beyond `UPRIGHT`, if the driven body is within this distance of its centre [q]."""
 
 
-CART_POLE = Tuning(7.0, 70.0, 16.0, 0.007, 1.18, 17.0, 2260.0, 1.14, 1.5, 0.65)
-QUBE = Tuning(1.75, 8.8, 6.35, 0.019, 2.4, 0.85, 0.2, 0.04, 0.34, 1.46)
+UPRIGHT = 0.3  # [rad] within which the regulator acts wherever the driven body is
+
+# Found by random search on 400 random domains; the shares that they reach are in the tests.
+CART_POLE = Tuning(7.4, 110.0, 15.0, 0.005, 1.24, 17.0, 2100.0, 1.0, tilt=1.57, fall=0.58, reach=0.12)
+QUBE = Tuning(1.77, 13.0, 6.7, 0.017, 2.7, 0.65, 0.18, 0.042, tilt=0.35, fall=1.18, reach=2.0)
 
 
 class EnergySwingUp(eqx.Module):
@@ -62,9 +67,10 @@ class EnergySwingUp(eqx.Module):
         return jnp.clip(action, -1.0, 1.0)
 
     def holds(self, observation: Float[Array, "d *n"]) -> Bool[Array, "*n"]:
-        """Whether the regulator acts: near upright, with e + ė/λ, the part that grows by itself, within reach."""
-        _, e, _, e_dot = observation
-        return (jnp.abs(e) < self.tuning.tilt) & (jnp.abs(e + e_dot / self.rate) < self.tuning.fall)
+        """Whether the regulator acts: the pole comes up, and there is room to catch it."""
+        k, (q, e, _, e_dot) = self.tuning, observation
+        rising = (jnp.abs(e) < k.tilt) & (jnp.abs(e + e_dot / self.rate) < k.fall)
+        return rising & ((jnp.abs(e) < UPRIGHT) | (jnp.abs(q) < k.reach))
 
     def energy(self, e: Float[Array, "*n"], e_dot: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The energy of a stiffer pole in units of m g l: 0 at rest upright, −2 at rest hanging."""

@@ -1,0 +1,99 @@
+"""Policy gradients by differentiating through the simulator: no critic, no exploration, very little noise.
+
+The reward of a rollout ends with a failure, and a failure has no gradient. A smooth barrier in the *training* objective
+stands in for it: it grows as a rollout comes close to a bound (`Env.danger`), and is zero elsewhere.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Key
+
+from spota import randomness, rollout
+from spota.domain import Domains
+from spota.polopt.rows import Rows, all_rows, mean_over_devices, my_share
+from spota.types import Env, Policy
+
+
+class AnalyticState(eqx.Module):
+    """The policy, and Adam's memory."""
+
+    policy: Any
+    adam: Any
+
+
+@dataclass(frozen=True)
+class Analytic:
+    """Adam on the gradient of the simulated return; the step size decays with a cosine."""
+
+    iterations: int = 150
+    """Adam steps."""
+    learning_rate: float = 1e-2
+    """The first step size."""
+    rollouts: int = 10
+    """Rollouts a domain in a gradient."""
+    clip_norm: float = 1.0
+    """Longer gradients are shortened to this length."""
+    barrier: float = 100.0
+    """Weight of the barrier, in return."""
+    barrier_start: float = 0.7
+    """Where the barrier begins, as a share of the way to failure."""
+    segment: int = 50
+    """Steps between two stored states; the steps in between are computed again on the way back."""
+    evaluate_every: int = 5
+    evaluation_rollouts: int = 20
+    fresh_domains: bool = False
+
+    def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> AnalyticState:
+        """Adam without memory."""
+        del key, env
+        return AnalyticState(policy, self._optimizer().init(policy))
+
+    def update(
+        self, env: Env, domains: Domains, key: Key[Array, ""], state: AnalyticState
+    ) -> tuple[AnalyticState, dict]:
+        """One Adam step; a gradient that is not finite is left out."""
+        rows = my_share(all_rows(domains, key, self.rollouts))
+        value, gradient = jax.value_and_grad(self.loss)(state.policy, env, rows)
+        value, gradient = mean_over_devices((value, gradient))
+        norm = optax.global_norm(gradient)
+        finite = jnp.isfinite(norm)
+        step, adam = self._optimizer().update(gradient, state.adam, state.policy)
+        moved = AnalyticState(optax.apply_updates(state.policy, step), adam)
+        state = jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, state)
+        return state, {"objective": -value * env.max_steps, "gradient_norm": norm, "finite": finite}
+
+    def policy(self, state: AnalyticState) -> Any:
+        """The current policy."""
+        return state.policy
+
+    def loss(self, policy: Policy, env: Env, rows: Rows) -> Float[Array, ""]:
+        """Minus the mean return with barrier, a step."""
+        words, act = randomness.words(rows.keys), rollout.acting_with(policy)
+
+        def step(carry, t):
+            world, total = carry
+            world, now = rollout.advance(env, act, rows.domains, words, t, world)
+            return (world, total + now.reward - self.barrier * self._closeness(env, world, now, rows)), None
+
+        @jax.checkpoint
+        def segment(carry, times):
+            return jax.lax.scan(step, carry, times)
+
+        start = rollout.begin(env, rows.domains, rows.keys), jnp.zeros(rows.keys.shape)
+        times = jnp.arange(env.max_steps).reshape(-1, self.segment)
+        (_, total), _ = jax.lax.scan(segment, start, times)
+        return -total.mean() / env.max_steps
+
+    def _closeness(self, env: Env, world: rollout.World, now: rollout.Step, rows: Rows) -> Float[Array, "n"]:
+        danger = rollout.danger(env, world.state, rows.domains)
+        near = sum(jnp.maximum(d - self.barrier_start, 0.0) ** 2 for d in danger)
+        return jnp.where(now.alive, near, 0.0)
+
+    def _optimizer(self) -> optax.GradientTransformation:
+        schedule = optax.cosine_decay_schedule(self.learning_rate, self.iterations)
+        return optax.chain(optax.clip_by_global_norm(self.clip_norm), optax.adam(schedule))

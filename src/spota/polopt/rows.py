@@ -1,0 +1,72 @@
+"""Rollouts inside a compiled optimizer step: every device takes its share of the rows, results are averaged."""
+
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, PyTree
+
+from spota import randomness, rollout
+from spota.domain import Domains, count
+from spota.types import Env, Policy
+
+AXIS = "shards"
+Tree = TypeVar("Tree", bound=PyTree)
+
+
+class Rows(eqx.Module):
+    """Domains and keys side by side, one rollout each."""
+
+    domains: Domains
+    keys: Key[Array, "n"]
+
+
+class Score(eqx.Module):
+    """How a policy fares on rows: mean return and the share that survived."""
+
+    returns: Float[Array, ""]
+    survival: Float[Array, ""]
+
+
+def all_rows(domains: Domains, key: Key[Array, ""], rollouts: int) -> Rows:
+    """`rollouts` rows a domain, each with a key of its own."""
+    keys = jax.random.split(key, count(domains) * rollouts)
+    return Rows({name: jnp.repeat(column, rollouts) for name, column in domains.items()}, keys)
+
+
+def my_share(rows: Tree) -> Tree:
+    """This device's part of the last axis."""
+    shards, index = jax.lax.axis_size(AXIS), jax.lax.axis_index(AXIS)
+
+    def cut(x):
+        width = x.shape[-1] // shards
+        return jax.lax.dynamic_slice_in_dim(x, index * width, width, axis=x.ndim - 1)
+
+    return jax.tree.map(cut, rows)
+
+
+def mean_over_devices(tree: Tree) -> Tree:
+    """The mean over all devices' shares."""
+    return jax.lax.pmean(tree, AXIS)
+
+
+def score(env: Env, policy: Policy, rows: Rows) -> Score:
+    """Evaluate the mean policy on this device's share of the rows."""
+    mine = my_share(rows)
+    total, survived = row_returns(env, policy, mine)
+    return mean_over_devices(Score(total.mean(), survived.astype(jnp.float32).mean()))
+
+
+def row_returns(env: Env, policy: Policy, rows: Rows) -> tuple[Float[Array, "n"], Array]:
+    """The undiscounted return of every row, and whether it survived; nothing else is stored."""
+    words, act = randomness.words(rows.keys), rollout.acting_with(policy)
+
+    def body(carry, t):
+        world, total = carry
+        world, step = rollout.advance(env, act, rows.domains, words, t, world)
+        return (world, total + step.reward), None
+
+    start = rollout.begin(env, rows.domains, rows.keys), jnp.zeros(rows.keys.shape)
+    (world, total), _ = jax.lax.scan(body, start, jnp.arange(env.max_steps))
+    return total, world.alive

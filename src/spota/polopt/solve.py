@@ -1,0 +1,231 @@
+"""The loop around every optimizer: many problems as one compiled step, progress, best iterate, divergence.
+
+A problem is a set of domains and an initial policy; "solve" means: maximise the mean return over these domains (eq_SPn).
+Every optimizer returns the best policy that it saw by an evaluation on the problem's own domains with common random
+numbers, its start included: a solution is never worse than its start on them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from spota.domain import Domains, count
+from spota.polopt.rows import AXIS, Score, all_rows, score
+from spota.rollout import check
+from spota.types import Env
+
+
+class Optimizer(Protocol):
+    """One answer to "solve the approximated stochastic program": pure functions for ONE problem."""
+
+    @property
+    def iterations(self) -> int:
+        """How many updates."""
+        ...
+
+    @property
+    def evaluate_every(self) -> int:
+        """How many updates between two evaluations."""
+        ...
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts a domain in an update."""
+        ...
+
+    @property
+    def evaluation_rollouts(self) -> int:
+        """Rollouts a domain in an evaluation."""
+        ...
+
+    @property
+    def fresh_domains(self) -> bool:
+        """Whether every update draws new domains from the environment's distribution."""
+        ...
+
+    def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> PyTree:
+        """The learner's state before the first update: fresh optimizer, reset exploration."""
+        ...
+
+    def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PyTree) -> tuple[PyTree, dict]:
+        """One update; returns the new state and figures to log."""
+        ...
+
+    def policy(self, state: PyTree) -> Any:
+        """The policy that the learner would act with."""
+        ...
+
+
+class Best(eqx.Module):
+    """The best policy so far, its score on its own domains, and the start's."""
+
+    policy: Any
+    score: Score
+    start: Score
+
+
+class Solution(eqx.Module):
+    """What an optimizer found. Leaves have a leading axis over problems when several were solved together."""
+
+    policy: Any
+    score: Score
+    start: Score
+    curve: Float[Array, "*problems evaluations"]
+    survival: Float[Array, "*problems evaluations"]
+    evaluated_at: Float[Array, "evaluations"]
+    diverged: Bool[Array, "*problems"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A word about how it goes, after an evaluation or an update."""
+
+    iteration: int
+    iterations: int
+    returns: np.ndarray
+    survival: np.ndarray
+    best: np.ndarray
+    steps: int
+    metrics: dict[str, np.ndarray]
+
+
+Report = Callable[[Progress], None]
+
+
+def solve(
+    optimizer: Optimizer, key: Key[Array, ""], env: Env, domains: Domains, init: Any, report: Report | None = None
+) -> Solution:
+    """Solve one problem: the domains [n], from the policy `init`."""
+    problems = {name: column[None] for name, column in domains.items()}
+    inits = jax.tree.map(lambda x: x[None], init)
+    many = solve_many(optimizer, key[None], env, problems, inits, report)
+    return Solution(**{k: v if k == "evaluated_at" else jax.tree.map(lambda x: x[0], v) for k, v in vars(many).items()})
+
+
+def solve_many(
+    optimizer: Optimizer,
+    keys: Key[Array, "problems"],
+    env: Env,
+    domains: dict[str, Float[Array, "problems n"]],
+    inits: Any,
+    report: Report | None = None,
+) -> Solution:
+    """Solve several problems of n domains each as one program; a problem's result does not depend on the others."""
+    for problem in range(keys.shape[0]):
+        check(env, {name: column[problem] for name, column in domains.items()})
+    k_begin, k_update, k_evaluate, k_fresh = (jnp.stack(k) for k in zip(*(_streams(k) for k in keys), strict=True))
+    setting = optimizer, env, _mesh(optimizer, count(domains))
+    states, best = _begin(*setting, k_begin, k_evaluate, domains, inits)
+    _refuse_nan(env, best.score)
+    history, at = [best.score], [0]
+    diverged = np.zeros(keys.shape[0], bool)
+    for iteration in range(1, optimizer.iterations + 1):
+        training = _fresh(env, k_fresh, iteration, domains) if optimizer.fresh_domains else domains
+        states, metrics = _update(*setting, _fold(k_update, iteration), training, states)
+        diverged |= ~np.asarray(metrics["finite"], bool)
+        if iteration % optimizer.evaluate_every == 0 or iteration == optimizer.iterations:
+            best, now = _evaluate(*setting, k_evaluate, domains, states, best)
+            history.append(now)
+            at.append(iteration)
+        if report is not None:
+            report(_progress(optimizer, env, domains, iteration, history[-1], best, metrics))
+    curve, survival = (np.stack([np.asarray(getattr(s, f)) for s in history], -1) for f in ("returns", "survival"))
+    return Solution(
+        best.policy,
+        best.score,
+        best.start,
+        jnp.asarray(curve),
+        jnp.asarray(survival),
+        jnp.asarray(at, jnp.float32),
+        jnp.asarray(diverged),
+    )
+
+
+def _streams(key: Key[Array, ""]) -> Key[Array, "4"]:
+    """Beginning, updates, evaluation and fresh domains never share a key."""
+    return jax.random.split(key, 4)
+
+
+def _fold(keys: Key[Array, "problems"], iteration: int) -> Key[Array, "problems"]:
+    return jax.vmap(lambda k: jax.random.fold_in(k, iteration))(keys)
+
+
+def _fresh(env: Env, keys: Key[Array, "problems"], iteration: int, like: dict[str, Array]) -> dict[str, Array]:
+    """New domains for every problem, as many as it has."""
+    drawn = [env.domain.sample(k, count(like)) for k in _fold(keys, iteration)]
+    return {name: jnp.stack([d[name] for d in drawn]) for name in like}
+
+
+def _mesh(optimizer: Optimizer, n: int) -> Mesh:
+    """As many devices as divide the rollouts of an update and of an evaluation evenly."""
+    rows = [n * optimizer.rollouts, n * optimizer.evaluation_rollouts]
+    shards = max(d for d in range(1, len(jax.devices()) + 1) if all(r % d == 0 for r in rows))
+    return Mesh(np.array(jax.devices()[:shards]), (AXIS,))
+
+
+def _on_shards(mesh: Mesh, function: Callable, *arguments: PyTree) -> PyTree:
+    """Run a function of one problem on all problems; every device has everything and takes its share of rollouts."""
+    mapped = jax.shard_map(
+        jax.vmap(function), mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec(), check_vma=False
+    )
+    return mapped(*arguments)
+
+
+@eqx.filter_jit
+def _begin(optimizer: Optimizer, env: Env, mesh: Mesh, k_begin, k_evaluate, domains, inits):
+    def one(k_begin, k_evaluate, domains, init):
+        start = score(env, init, all_rows(domains, k_evaluate, optimizer.evaluation_rollouts))
+        return optimizer.begin(k_begin, env, init), Best(init, start, start)
+
+    return _on_shards(mesh, one, k_begin, k_evaluate, domains, inits)
+
+
+@eqx.filter_jit
+def _update(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states):
+    return _on_shards(mesh, lambda k, d, s: optimizer.update(env, d, k, s), keys, domains, states)
+
+
+@eqx.filter_jit
+def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states, best):
+    def one(key, domains, state, best):
+        policy = optimizer.policy(state)
+        now = score(env, policy, all_rows(domains, key, optimizer.evaluation_rollouts))
+        better = now.returns > best.score.returns  # false for NaN
+
+        def keep(new, old):
+            return jax.tree.map(lambda a, b: jnp.where(better, a, b), new, old)
+
+        return Best(keep(policy, best.policy), keep(now, best.score), best.start), now
+
+    return _on_shards(mesh, one, keys, domains, states, best)
+
+
+def _refuse_nan(env: Env, start: Score):
+    if not np.isfinite(start.returns).all():
+        bad = int(np.argmin(np.isfinite(start.returns)))
+        raise ValueError(
+            f"The initial policy of problem {bad} has a return of {float(start.returns[bad])} on {env.name}; "
+            "look for NaN in its parameters, or in the environment's rewards."
+        )
+
+
+def _progress(
+    optimizer: Optimizer, env: Env, domains: dict, iteration: int, now: Score, best: Best, metrics: dict
+) -> Progress:
+    problems, n = next(iter(domains.values())).shape
+    return Progress(
+        iteration,
+        optimizer.iterations,
+        np.asarray(now.returns),
+        np.asarray(now.survival),
+        np.asarray(best.score.returns),
+        problems * n * optimizer.rollouts * env.max_steps,
+        {name: np.asarray(value) for name, value in metrics.items()},
+    )
