@@ -26,7 +26,7 @@ def test_envs_lists_every_platform_with_parameters_and_units(capsys):
     for part in (
         "ball-balancer",
         "ball_mass",
-        "N(0.005, 0.0006) within ±3 σ",
+        "N(0.005, 0.0006) ±3σ",
         "kg",
         "V_x from -5 to 5 V",
         "2000",

@@ -84,7 +84,7 @@ def test_empirical_draws_whole_rows_and_survives_json():
 
 def test_table_shows_names_laws_units_and_meaning():
     text = str(NU)
-    for part in ("mass", "N(1, 0.2) within ±3 σ", "kg", "mass of the arm", "U(0, 0.5)", "{0, …, 3}"):
+    for part in ("mass", "N(1, 0.2) ±3σ", "kg", "mass of the arm", "U(0, 0.5)", "{0, …, 3}"):
         assert part in text
 
 

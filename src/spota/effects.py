@@ -81,6 +81,8 @@ class ActionDelay:
         self, t: Int[Array, ""], queue: Queue, command: Float[Array, "a *n"], domains: Domains
     ) -> tuple[Float[Array, "a *n"], Queue]:
         """Put the command of step t into the ring, take out the one that acts now."""
+        if self.longest == 0:
+            return command, queue
         slots = self.longest + 1
         queue = jax.lax.dynamic_update_index_in_dim(queue, command, t % slots, 0)
         due = (t - domains[self.parameter].astype(jnp.int32)) % slots

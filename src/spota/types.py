@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
@@ -67,13 +68,14 @@ class Env(abc.ABC):
         """The state after one time step."""
 
     def danger(self, state: Any, xi: Any) -> tuple[Scalar, ...]:
-        """How close the state is to each kind of failure: 0 is far away, above 1 is failure. Default: it cannot fail."""
+        """How close the state is to each kind of failure: 0 is far away, above 1 is failure. Default: never."""
         del state, xi
         return ()
 
     def failed(self, state: Any, xi: Any) -> Bool[Array, ""]:
-        """Whether the episode ends in failure here, NaN included; the time limit is not a failure."""
+        """Whether the episode ends in failure here, as it does in NaN; the time limit is not a failure."""
         safe = [jnp.asarray(danger <= 1) for danger in self.danger(state, xi)]
+        safe += [jnp.isfinite(leaf) for leaf in jax.tree.leaves(state)]
         return ~functools.reduce(jnp.logical_and, safe, jnp.asarray(True))
 
     def equilibrium(self, xi: Any) -> Any:

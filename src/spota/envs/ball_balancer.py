@@ -170,7 +170,7 @@ class BallBalancer(Env):
         )
     )
     actions = (Signal("V_x", "V", -VOLTS, VOLTS), Signal("V_y", "V", -VOLTS, VOLTS))
-    lqr_weights = (Q, (0.3, 0.3))  # the reward's own R would ask for more voltage than the delay forgives
+    lqr_weights = (Q, (20.0, 20.0))  # the reward's own R would ask for more voltage than the delay forgives
 
     def params(self, domain: Mapping[str, Any]) -> BallBalancerParams:
         """ξ by the paper's symbols; the dead bands and the delay belong to the effects."""

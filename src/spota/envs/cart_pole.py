@@ -1,6 +1,6 @@
 """Quanser Cart-Pole: a pole on a cart on a rail (eq_EoM_QCP, eq_rewfcn_QCP, tab_dom_param_QCP), balance and swing-up.
 
-α = 0 hangs down, α = π is upright. Two signs and one bracket of the printed equations are corrected, see
+α = 0 hangs down, α = π is upright. One sign and one bracket of the printed equations are corrected, see
 docs/paper_map.md.
 """
 
@@ -110,12 +110,6 @@ class _CartPole(Env):
     effects: Effects = EFFECTS
 
     dt = 0.002
-    observations = (
-        Signal("x", "m", -0.357, 0.357),
-        Signal("alpha_error", "rad", -MAX_TILT, MAX_TILT),
-        Signal("x_dot", "m/s", -1.0, 1.0),
-        Signal("alpha_dot", "rad/s", -2 * np.pi, 2 * np.pi),
-    )
     actions = (Signal("V", "V", -VOLTS, VOLTS),)
     lqr_weights = (Q, (1.0,))  # the reward's own R would ask for more voltage than the delay forgives
 
@@ -146,6 +140,15 @@ class _CartPole(Env):
         return (jnp.abs(state.x) / (xi.l_r / 2 - RAIL_MARGIN),)
 
 
+def _signals(tilt: float, cart_speed: float, pole_speed: float) -> tuple[Signal, ...]:
+    return (
+        Signal("x", "m", -0.357, 0.357),
+        Signal("alpha_error", "rad", -tilt, tilt),
+        Signal("x_dot", "m/s", -cart_speed, cart_speed),
+        Signal("alpha_dot", "rad/s", -pole_speed, pole_speed),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class CartPole(_CartPole):
     """Keep the pole upright and the cart centred, with one motor voltage."""
@@ -153,6 +156,7 @@ class CartPole(_CartPole):
     name = "cart-pole"
     max_steps = 2500
     max_reward = 1.0
+    observations = _signals(MAX_TILT, 1.0, 2 * np.pi)
 
     def start(self, key: Key[Array, ""], xi: CartPoleParams) -> CartPoleState:
         """Near upright, near the centre, slow."""
@@ -176,6 +180,7 @@ class CartPoleSwingUp(_CartPole):
     """Swing the hanging pole up and keep it there (the task that is commented out in the paper's source)."""
 
     name = "cart-pole-swing-up"
+    observations = _signals(np.pi, 2.0, 8 * np.pi)
     max_steps = 4000
     max_reward = SWING_UP_REWARD[3] - SWING_UP_REWARD[0] * float(np.log(SWING_UP_REWARD[1]))
 

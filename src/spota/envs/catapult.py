@@ -11,7 +11,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Key
+from jaxtyping import Array, Key
 from scipy import stats
 
 from spota.domain import DomainDistribution, Parameter
@@ -103,11 +103,6 @@ class Catapult(Env):
         """The shot."""
         del action, xi
         return CatapultState(jnp.ones_like(state.shot))
-
-    def failed(self, state: CatapultState, xi: CatapultParams) -> Bool[Array, ""]:
-        """Never."""
-        del state, xi
-        return jnp.zeros((), bool)
 
 
 def sample_optimum(n_mars: Any, n_venus: Any) -> Any:

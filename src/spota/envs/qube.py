@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Key
+from jaxtyping import Array, Key
 
 from spota.domain import DomainDistribution, Parameter
 from spota.effects import ActionDelay, Effects, ObservationNoise
@@ -172,11 +172,10 @@ class Qube(_Qube):
         theta, tilt, theta_dot, alpha_dot = (float(s) * unit[i] for i, s in enumerate(np.deg2rad([2, 8, 5, 5])))
         return QubeState(theta, jnp.pi + tilt, theta_dot, alpha_dot)
 
-    def failed(self, state: QubeState, xi: QubeParams) -> Bool[Array, ""]:
-        """The arm turns by more than 2 rad, or the pendulum tilts by more than 15°."""
+    def danger(self, state: QubeState, xi: QubeParams) -> tuple[Scalar, ...]:
+        """The arm turns by up to 2 rad, or the pendulum tilts by up to 15°."""
         del xi
-        upright = jnp.abs(wrap(state.alpha - jnp.pi)) <= MAX_TILT
-        return ~(upright & (jnp.abs(state.theta) <= MAX_ARM))
+        return jnp.abs(state.theta) / MAX_ARM, jnp.abs(wrap(state.alpha - jnp.pi)) / MAX_TILT
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +196,7 @@ class QubeSwingUp(_Qube):
         zero = jnp.zeros(())
         return QubeState(zero, zero, zero, zero)
 
-    def failed(self, state: QubeState, xi: QubeParams) -> Bool[Array, ""]:
+    def danger(self, state: QubeState, xi: QubeParams) -> tuple[Scalar, ...]:
         """Only where the arm's cable ends."""
         del xi
-        return ~((jnp.abs(state.theta) <= MAX_ARM_SWING_UP) & jnp.isfinite(state.alpha))
+        return (jnp.abs(state.theta) / MAX_ARM_SWING_UP,)

@@ -18,10 +18,14 @@ class FNN(eqx.Module):
 
     def __call__(self, observation: Float[Array, "d *n"]) -> Float[Array, "a *n"]:
         """The action without exploration."""
+        return jnp.tanh(self.features(observation))
+
+    def features(self, observation: Float[Array, "d *n"]) -> Float[Array, "a *n"]:
+        """What goes into the last tanh."""
         x = _column(self.contract.observation_scale, observation.ndim) * observation
-        for weight, bias in zip(self.weights, self.biases, strict=True):
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = jnp.tanh(jnp.tensordot(weight, x, 1) + _column(bias, x.ndim))
-        return x
+        return jnp.tensordot(self.weights[-1], x, 1) + _column(self.biases[-1], x.ndim)
 
     @property
     def hidden(self) -> tuple[int, ...]:

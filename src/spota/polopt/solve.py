@@ -1,6 +1,6 @@
 """The loop around every optimizer: many problems as one compiled step, progress, best iterate, divergence.
 
-A problem is a set of domains and an initial policy; "solve" means: maximise the mean return over these domains (eq_SPn).
+A problem is a set of domains and an initial policy; to solve it is to maximise the mean return over them (eq_SPn).
 Every optimizer returns the best policy that it saw by an evaluation on the problem's own domains with common random
 numbers, its start included: a solution is never worse than its start on them.
 """

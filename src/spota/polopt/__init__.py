@@ -1,0 +1,1 @@
+"""Answers to "solve the approximated stochastic program" (eq_SPn)."""

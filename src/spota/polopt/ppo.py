@@ -1,0 +1,235 @@
+"""Proximal policy optimisation with GAE, a separate critic and a learnable, state-independent exploration."""
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from spota import randomness, rollout
+from spota.domain import Domains
+from spota.policies.network import FNN
+from spota.polopt.gae import advantages
+from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
+from spota.types import Env
+
+EXPLORATION_STREAM = 2
+
+
+class Critic(eqx.Module):
+    """The value of an observation, in units of 1/(1 − γ) rewards: between 0 and 1 when rewards are."""
+
+    body: FNN
+
+    def __call__(self, observation: Float[Array, "d *n"]) -> Float[Array, "*n"]:
+        """V(o)."""
+        return self.body.features(observation)[0]
+
+
+class Actor(eqx.Module):
+    """The policy and how it explores: a = π(o) + exp(log_std) ε."""
+
+    policy: Any
+    log_std: Float[Array, "a"]
+
+    def log_likelihood(self, observation: Float[Array, "d *n"], action: Float[Array, "a *n"]) -> Float[Array, "*n"]:
+        """log N(a; π(o), std²)."""
+        log_std = self.log_std.reshape(-1, *(1,) * (action.ndim - 1))
+        z = (action - self.policy(observation)) * jnp.exp(-log_std)
+        return -0.5 * (z**2 + 2 * log_std + np.log(2 * np.pi)).sum(axis=0)
+
+
+class Nets(eqx.Module):
+    """What Adam moves."""
+
+    actor: Actor
+    critic: Critic
+
+
+class PPOState(eqx.Module):
+    """What PPO carries from one iteration to the next."""
+
+    nets: Nets
+    adam: Any
+    iteration: Int[Array, ""]
+
+
+class Batch(eqx.Module):
+    """What the updates of an iteration learn from; channel first, then time, then rollout."""
+
+    observations: Float[Array, "d T n"]
+    actions: Float[Array, "a T n"]
+    log_likelihoods: Float[Array, "T n"]
+    advantages: Float[Array, "T n"]
+    targets: Float[Array, "T n"]
+    alive: Bool[Array, "T n"]
+
+
+@dataclass(frozen=True)
+class PPO:
+    """The defaults are the *tuned* setting; `PPO.paper()` has the paper's numbers."""
+
+    iterations: int = 60
+    """Updates of the batch."""
+    rollouts: int = 20
+    """Rollouts a domain and iteration, n_τ."""
+    learning_rate: float = 1e-3
+    """Adam's first step size."""
+    decay: bool = True
+    """Whether the step size goes down to zero linearly."""
+    gamma: float = 0.999
+    """Temporal discount γ."""
+    lam: float = 0.98
+    """λ of the advantage estimation; at 500 Hz, 0.95 looks only 40 ms ahead."""
+    epochs: int = 4
+    """Passes over a batch."""
+    minibatches: int = 20
+    """Updates a pass; each takes random time steps of all rollouts."""
+    clip: float = 0.2
+    """How far the likelihood ratio may move."""
+    initial_std: float = 0.5
+    """Exploration at the start, of the scaled action."""
+    clip_norm: float = 0.5
+    """Longer gradients are shortened to this length."""
+    evaluate_every: int = 1
+    evaluation_rollouts: int = 10
+    fresh_domains: bool = False
+
+    def __post_init__(self):
+        """Refuse settings that cannot work."""
+        _check(self)
+
+    @classmethod
+    def paper(cls) -> "PPO":
+        """The values of tab_exp_hparams; what the table leaves open (epochs, minibatches, clip) is ours."""
+        return cls(
+            iterations=400, rollouts=10, learning_rate=1e-4, decay=False, lam=0.95, epochs=10, minibatches=10,
+            initial_std=1.0,
+        )  # fmt: skip
+
+    def begin(self, key: Key[Array, ""], env: Env, policy: FNN) -> PPOState:
+        """A new critic, a new optimizer, exploration as at the start."""
+        actor = Actor(policy, jnp.full(len(env.actions), np.log(self.initial_std), jnp.float32))
+        nets = Nets(actor, new_critic(key, policy))
+        return PPOState(nets, self._optimizer().init(cast(Any, nets)), jnp.int32(0))
+
+    def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
+        """Collect rollouts on the domains and learn from them."""
+        k_rows, k_learn = jax.random.split(key)
+        return self.learn(env, all_rows(domains, k_rows, self.rollouts), k_learn, state)
+
+    def learn(self, env: Env, rows: Rows, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
+        """Collect these rows, each device its share, then several passes of minibatch updates."""
+        batch = collect_batch(self, env, my_share(rows), state.nets)
+
+        def epoch(state, key):
+            times = jax.random.permutation(key, env.max_steps).reshape(self.minibatches, -1)
+            return jax.lax.scan(lambda s, t: self._minibatch(batch, s[0], s[1], t), state, times)
+
+        (nets, adam), figures = jax.lax.scan(epoch, (state.nets, state.adam), jax.random.split(key, self.epochs))
+        figures = {name: values.mean() for name, values in figures.items()}
+        moved = PPOState(nets, adam, state.iteration)
+        finite = jnp.isfinite(figures["loss"])
+        kept = jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, state)
+        std = jnp.exp(kept.nets.actor.log_std).mean()
+        return replace(kept, iteration=state.iteration + 1), {**figures, "std": std, "finite": finite}
+
+    def policy(self, state: PPOState) -> FNN:
+        """The mean policy."""
+        return state.nets.actor.policy
+
+    def _minibatch(self, batch: Batch, nets: Any, adam: Any, times: Int[Array, "t"]) -> tuple[tuple[Nets, Any], dict]:
+        part = at_times(batch, times)
+        (value, figures), gradient = jax.value_and_grad(loss, has_aux=True)(nets, part, self.clip)
+        value, figures, gradient = mean_over_devices((value, figures, gradient))
+        step, adam = self._optimizer().update(gradient, adam)
+        return (cast(Nets, optax.apply_updates(nets, step)), adam), {"loss": value, **figures}
+
+    def _optimizer(self) -> optax.GradientTransformation:
+        updates = self.iterations * self.epochs * self.minibatches
+        rate = optax.linear_schedule(self.learning_rate, 0.0, updates) if self.decay else self.learning_rate
+        return optax.chain(optax.clip_by_global_norm(self.clip_norm), optax.adam(rate))
+
+
+def new_critic(key: Key[Array, ""], policy: FNN) -> Critic:
+    """A critic of the policy's size that says one half everywhere."""
+    sizes = (len(policy.contract.observations), *policy.hidden, 1)
+    orthogonal = jax.nn.initializers.orthogonal()
+    weights = [orthogonal(k, (o, i)) for k, i, o in zip(jax.random.split(key, len(sizes) - 1), sizes, sizes[1:])]  # noqa: B905
+    weights[-1] = 0.1 * weights[-1]
+    biases = [jnp.zeros(o) for o in sizes[1:-1]] + [jnp.full(1, 0.5)]
+    return Critic(FNN(tuple(weights), tuple(biases), policy.contract))
+
+
+def exploring(actor: Actor) -> rollout.Act:
+    """Act with noise, drawn from the rollout's own key."""
+
+    def act(key, t, observation):
+        noise = randomness.normals(key, t, EXPLORATION_STREAM, actor.log_std.shape[0])
+        return actor.policy(observation) + jnp.exp(actor.log_std)[:, None] * noise
+
+    return act
+
+
+def collect_batch(ppo: PPO, env: Env, rows: Rows, nets: Nets) -> Batch:
+    """Roll out with exploration; advantages, value targets and likelihoods for the updates."""
+    words, act = randomness.words(rows.keys), exploring(nets.actor)
+
+    def body(world, t):
+        world, step = rollout.advance(env, act, rows.domains, words, t, world)
+        return world, (step.observation, step.action, step.reward, step.alive)
+
+    start = rollout.begin(env, rows.domains, rows.keys)
+    world, (observations, actions, rewards, alive) = jax.lax.scan(body, start, jnp.arange(env.max_steps))
+    observations, actions = jnp.moveaxis(observations, 1, 0), jnp.moveaxis(actions, 1, 0)
+    last = rollout.look(env, rows.domains, words, jnp.int32(env.max_steps), world)
+    values = nets.critic(observations)
+    raw = advantages((1 - ppo.gamma) * rewards, values, nets.critic(last), alive, world.alive, ppo.gamma, ppo.lam)
+    likelihoods = nets.actor.log_likelihood(observations, actions)
+    return Batch(observations, actions, likelihoods, normalised(raw, alive), raw + values, alive)
+
+
+def normalised(raw: Float[Array, "T n"], alive: Bool[Array, "T n"]) -> Float[Array, "T n"]:
+    """Mean zero and standard deviation one over the steps that were taken, on all devices."""
+    taken = alive.astype(raw.dtype)
+    size = jax.lax.psum(taken.sum(), AXIS)
+    mean = jax.lax.psum((taken * raw).sum(), AXIS) / size
+    variance = jax.lax.psum((taken * (raw - mean) ** 2).sum(), AXIS) / size
+    return taken * (raw - mean) / (jnp.sqrt(variance) + 1e-8)
+
+
+def at_times(batch: Batch, times: Int[Array, "t"]) -> Batch:
+    """The batch at some time steps; whole rows of memory, so that it costs little."""
+    return jax.tree.map(lambda x: jnp.take(x, times, axis=x.ndim - 2, mode="clip"), batch)
+
+
+def loss(nets: Nets, batch: Batch, clip: float) -> tuple[Float[Array, ""], dict]:
+    """The clipped surrogate, minus; and the critic's squared error."""
+    actor, critic = nets.actor, nets.critic
+    taken = batch.alive.astype(jnp.float32)
+    size = jax.lax.pmean(taken.sum(), AXIS) + 1e-6
+    ratio = jnp.exp(actor.log_likelihood(batch.observations, batch.actions) - batch.log_likelihoods)
+    clipped = jnp.clip(ratio, 1 - clip, 1 + clip)
+    surrogate = jnp.minimum(ratio * batch.advantages, clipped * batch.advantages)
+    error = (critic(batch.observations) - batch.targets) ** 2
+    actor_loss, critic_loss = -(taken * surrogate).sum() / size, (taken * error).sum() / size
+    moved = (taken * (jnp.abs(ratio - 1) > clip)).sum() / size
+    return actor_loss + critic_loss, {"critic_error": critic_loss, "clipped": moved}
+
+
+def _check(ppo: PPO):
+    wrong = {
+        "iterations must be at least 1": ppo.iterations < 1,
+        "rollouts must be at least 1": ppo.rollouts < 1,
+        "epochs and minibatches must be at least 1": min(ppo.epochs, ppo.minibatches) < 1,
+        "γ (gamma) lies between 0 and 1, 1 excluded": not 0 <= ppo.gamma < 1,
+        "λ (lam) lies between 0 and 1": not 0 <= ppo.lam <= 1,
+        "learning_rate, clip, initial_std must be positive": min(ppo.learning_rate, ppo.clip, ppo.initial_std) <= 0,
+    }
+    for rule, broken in wrong.items():
+        if broken:
+            raise ValueError(f"{rule}, but the setting is {ppo}.")
