@@ -5,13 +5,16 @@ from collections.abc import Sequence
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 from spota import devices
 from spota.commands.envs import envs
 from spota.commands.play import play
+from spota.commands.reproduce import reproduce
 from spota.commands.rollout import rollout
+from spota.commands.train import train
 
-COMMANDS = {"envs": envs, "rollout": rollout, "play": play}
+COMMANDS = {"envs": envs, "rollout": rollout, "play": play, "train": train, "reproduce": reproduce}
 ABOUT = "Train control policies on randomized simulators, and know how much return they can lose on an unseen domain."
 
 
@@ -22,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="spota", description=ABOUT, args=arguments)
     except (ValueError, KeyError, OSError) as error:
         text = error.args[0] if isinstance(error, KeyError) else str(error)
-        Console(stderr=True).print(f"[bold red]error:[/] {text}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[bold red]error:[/] {escape(str(text))}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped.")

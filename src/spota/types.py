@@ -42,6 +42,8 @@ class Env(abc.ABC):
     dt: ClassVar[float]
     max_steps: ClassVar[int]
     max_reward: ClassVar[float]
+    min_reward: ClassVar[float] = 0.0
+    """No reward is below it; finite-sample bounds on the return rest on it."""
     observations: ClassVar[tuple[Signal, ...]]
     actions: ClassVar[tuple[Signal, ...]]
     lqr_weights: ClassVar[tuple[tuple[float, ...], tuple[float, ...]] | None] = None
@@ -87,6 +89,11 @@ class Env(abc.ABC):
     def max_return(self) -> float:
         """The largest undiscounted return that an episode can have."""
         return self.max_reward * self.max_steps
+
+    @property
+    def min_return(self) -> float:
+        """The smallest return; at most 0, which is what an episode earns that fails at once."""
+        return min(self.min_reward, 0.0) * self.max_steps
 
     def wearing(self, **effects: Any) -> "Env":
         """The same platform with other effects: `env.wearing(noise=None)`."""

@@ -183,6 +183,7 @@ class CartPoleSwingUp(_CartPole):
     observations = _signals(np.pi, 2.0, 8 * np.pi)
     max_steps = 4000
     max_reward = SWING_UP_REWARD[3] - SWING_UP_REWARD[0] * float(np.log(SWING_UP_REWARD[1]))
+    min_reward = -3.0  # hanging down, −2.17, and 1 m off the centre, farther than any rail is long
 
     def start(self, key: Key[Array, ""], xi: CartPoleParams) -> CartPoleState:
         """Hanging down at rest."""

@@ -77,6 +77,11 @@ class Catapult(Env):
     dt = 1.0  # one decision; no time passes in the equations
     max_steps = 1
     max_reward = 0.0
+    min_reward = -max(
+        float(height(theta, *xi))
+        for theta in (0.0, MAX_EXTENSION)
+        for xi in zip(GRAVITY, STIFFNESS, PRE_EXTENSION, strict=True)
+    )
     observations = (Signal("shot", "-", 0.0, 1.0),)
     actions = (Signal("extension", "m", 0.0, MAX_EXTENSION),)
 

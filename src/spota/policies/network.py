@@ -10,7 +10,11 @@ from spota.types import Env
 
 
 class FNN(eqx.Module):
-    """tanh layers on scaled observations; a tanh at the end keeps actions within [−1, 1]."""
+    """tanh layers on scaled observations; a tanh at the end keeps actions within [−1, 1].
+
+    Observations are clipped to the usual range of their sensor: what lies beyond is treated like the edge of what the
+    policy was trained on. Without it, a Ball-Balancer with a plate larger than those in training is driven too hard.
+    """
 
     weights: tuple[Float[Array, "_ _"], ...]
     biases: tuple[Float[Array, "_"], ...]
@@ -22,7 +26,7 @@ class FNN(eqx.Module):
 
     def features(self, observation: Float[Array, "d *n"]) -> Float[Array, "a *n"]:
         """What goes into the last tanh."""
-        x = _column(self.contract.observation_scale, observation.ndim) * observation
+        x = jnp.clip(_column(self.contract.observation_scale, observation.ndim) * observation, -1.0, 1.0)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             x = jnp.tanh(jnp.tensordot(weight, x, 1) + _column(bias, x.ndim))
         return jnp.tensordot(self.weights[-1], x, 1) + _column(self.biases[-1], x.ndim)

@@ -15,6 +15,8 @@ from jaxtyping import Array, Float, Key
 
 from spota import randomness, rollout
 from spota.domain import Domains
+from spota.marginals import Bernoulli, Constant, Integers
+from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.rows import Rows, all_rows, mean_over_devices, my_share
 from spota.types import Env, Policy
 
@@ -41,12 +43,25 @@ class Analytic:
     barrier: float = 100.0
     """Weight of the barrier, in return."""
     barrier_start: float = 0.7
-    """Where the barrier begins, as a share of the way to failure."""
+    """Where the barrier begins, as a share of the way to failure; a rollout that starts closer begins free of it."""
+    jitter: float = 0.0
+    """Spread of a random factor on every continuous parameter in training rollouts: it smooths the few domains."""
     segment: int = 50
     """Steps between two stored states; the steps in between are computed again on the way back."""
     evaluate_every: int = 5
     evaluation_rollouts: int = 20
     fresh_domains: bool = False
+
+    def __post_init__(self):
+        """Refuse settings that cannot work."""
+        at_least_one(self, "iterations", "rollouts", "segment", "evaluate_every", "evaluation_rollouts")
+        positive(self, "learning_rate", "clip_norm")
+        if not (self.barrier >= 0 and self.jitter >= 0):
+            raise ValueError(f"barrier = {self.barrier}, jitter = {self.jitter}: neither can be negative.")
+
+    def check(self, env: Env):
+        """Refuse an environment whose steps the segments do not divide."""
+        divides("segment", self.segment, env)
 
     def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> AnalyticState:
         """Adam without memory."""
@@ -57,10 +72,11 @@ class Analytic:
         self, env: Env, domains: Domains, key: Key[Array, ""], state: AnalyticState
     ) -> tuple[AnalyticState, dict]:
         """One Adam step; a gradient that is not finite is left out."""
-        rows = my_share(all_rows(domains, key, self.rollouts))
+        k_rows, k_jitter = jax.random.split(key)
+        rows = my_share(jittered(env, all_rows(domains, k_rows, self.rollouts), k_jitter, self.jitter))
         value, gradient = jax.value_and_grad(self.loss)(state.policy, env, rows)
         value, gradient = mean_over_devices((value, gradient))
-        norm = optax.global_norm(gradient)
+        norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(norm)
         step, adam = self._optimizer().update(gradient, state.adam, state.policy)
         moved = AnalyticState(optax.apply_updates(state.policy, step), adam)
@@ -75,25 +91,35 @@ class Analytic:
         """Minus the mean return with barrier, a step."""
         words, act = randomness.words(rows.keys), rollout.acting_with(policy)
 
+        begin = rollout.begin(env, rows.domains, rows.keys)
+        free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
+
         def step(carry, t):
             world, total = carry
             world, now = rollout.advance(env, act, rows.domains, words, t, world)
-            return (world, total + now.reward - self.barrier * self._closeness(env, world, now, rows)), None
+            danger = rollout.danger(env, world.state, rows.domains)
+            near = sum(jnp.maximum(d - f, 0.0) ** 2 for d, f in zip(danger, free, strict=True))
+            return (world, total + now.reward - self.barrier * near), None
 
         @jax.checkpoint
         def segment(carry, times):
             return jax.lax.scan(step, carry, times)
 
-        start = rollout.begin(env, rows.domains, rows.keys), jnp.zeros(rows.keys.shape)
+        start = begin, jnp.zeros(rows.keys.shape)
         times = jnp.arange(env.max_steps).reshape(-1, self.segment)
         (_, total), _ = jax.lax.scan(segment, start, times)
         return -total.mean() / env.max_steps
 
-    def _closeness(self, env: Env, world: rollout.World, now: rollout.Step, rows: Rows) -> Float[Array, "n"]:
-        danger = rollout.danger(env, world.state, rows.domains)
-        near = sum(jnp.maximum(d - self.barrier_start, 0.0) ** 2 for d in danger)
-        return jnp.where(now.alive, near, 0.0)
-
     def _optimizer(self) -> optax.GradientTransformation:
         schedule = optax.cosine_decay_schedule(self.learning_rate, self.iterations)
         return optax.chain(optax.clip_by_global_norm(self.clip_norm), optax.adam(schedule))
+
+
+def jittered(env: Env, rows: Rows, key: Key[Array, ""], spread: float) -> Rows:
+    """Every continuous parameter of every row times a log-normal factor."""
+    if spread == 0:
+        return rows
+    continuous = [n for n in rows.domains if not isinstance(env.domain[n].marginal, Integers | Bernoulli | Constant)]
+    noise = jnp.exp(spread * jax.random.normal(key, (len(continuous), rows.keys.shape[0])))
+    varied = {name: rows.domains[name] * factor for name, factor in zip(continuous, noise, strict=True)}
+    return Rows({**rows.domains, **varied}, rows.keys)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from spota import randomness, rollout
 from spota.domain import Domains
 from spota.policies.network import FNN
+from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.gae import advantages
 from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
 from spota.types import Env
@@ -101,7 +102,16 @@ class PPO:
 
     def __post_init__(self):
         """Refuse settings that cannot work."""
-        _check(self)
+        at_least_one(self, "iterations", "rollouts", "epochs", "minibatches", "evaluate_every", "evaluation_rollouts")
+        positive(self, "learning_rate", "clip", "initial_std", "clip_norm")
+        if not 0 <= self.gamma < 1:
+            raise ValueError(f"gamma = {self.gamma}: γ lies between 0 and 1, 1 excluded.")
+        if not 0 <= self.lam <= 1:
+            raise ValueError(f"lam = {self.lam}: λ lies between 0 and 1.")
+
+    def check(self, env: Env):
+        """Refuse an environment whose steps the minibatches do not divide."""
+        divides("minibatches", self.minibatches, env)
 
     @classmethod
     def paper(cls) -> "PPO":
@@ -161,7 +171,7 @@ def new_critic(key: Key[Array, ""], policy: FNN) -> Critic:
     orthogonal = jax.nn.initializers.orthogonal()
     weights = [orthogonal(k, (o, i)) for k, i, o in zip(jax.random.split(key, len(sizes) - 1), sizes, sizes[1:])]  # noqa: B905
     weights[-1] = 0.1 * weights[-1]
-    biases = [jnp.zeros(o) for o in sizes[1:-1]] + [jnp.full(1, 0.5)]
+    biases = [jnp.zeros(o) for o in sizes[1:-1]] + [jnp.full(1, 0.5, jnp.float32)]
     return Critic(FNN(tuple(weights), tuple(biases), policy.contract))
 
 
@@ -219,17 +229,3 @@ def loss(nets: Nets, batch: Batch, clip: float) -> tuple[Float[Array, ""], dict]
     actor_loss, critic_loss = -(taken * surrogate).sum() / size, (taken * error).sum() / size
     moved = (taken * (jnp.abs(ratio - 1) > clip)).sum() / size
     return actor_loss + critic_loss, {"critic_error": critic_loss, "clipped": moved}
-
-
-def _check(ppo: PPO):
-    wrong = {
-        "iterations must be at least 1": ppo.iterations < 1,
-        "rollouts must be at least 1": ppo.rollouts < 1,
-        "epochs and minibatches must be at least 1": min(ppo.epochs, ppo.minibatches) < 1,
-        "γ (gamma) lies between 0 and 1, 1 excluded": not 0 <= ppo.gamma < 1,
-        "λ (lam) lies between 0 and 1": not 0 <= ppo.lam <= 1,
-        "learning_rate, clip, initial_std must be positive": min(ppo.learning_rate, ppo.clip, ppo.initial_std) <= 0,
-    }
-    for rule, broken in wrong.items():
-        if broken:
-            raise ValueError(f"{rule}, but the setting is {ppo}.")

@@ -54,13 +54,13 @@ def mean_over_devices(tree: Tree) -> Tree:
 def score(env: Env, policy: Policy, rows: Rows) -> Score:
     """Evaluate the mean policy on this device's share of the rows."""
     mine = my_share(rows)
-    total, survived = row_returns(env, policy, mine)
+    total, survived = row_returns(env, rollout.acting_with(policy), mine)
     return mean_over_devices(Score(total.mean(), survived.astype(jnp.float32).mean()))
 
 
-def row_returns(env: Env, policy: Policy, rows: Rows) -> tuple[Float[Array, "n"], Array]:
+def row_returns(env: Env, act: rollout.Act, rows: Rows) -> tuple[Float[Array, "n"], Array]:
     """The undiscounted return of every row, and whether it survived; nothing else is stored."""
-    words, act = randomness.words(rows.keys), rollout.acting_with(policy)
+    words = randomness.words(rows.keys)
 
     def body(carry, t):
         world, total = carry

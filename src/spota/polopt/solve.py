@@ -7,7 +7,7 @@ numbers, its start included: a solution is never worse than its start on them.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -16,12 +16,13 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from spota.domain import Domains, count
+from spota.domain import Domains
 from spota.polopt.rows import AXIS, Score, all_rows, score
 from spota.rollout import check
 from spota.types import Env
 
 
+@runtime_checkable
 class Optimizer(Protocol):
     """One answer to "solve the approximated stochastic program": pure functions for ONE problem."""
 
@@ -48,6 +49,10 @@ class Optimizer(Protocol):
     @property
     def fresh_domains(self) -> bool:
         """Whether every update draws new domains from the environment's distribution."""
+        ...
+
+    def check(self, env: Env) -> None:
+        """Refuse an environment that the settings do not fit."""
         ...
 
     def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> PyTree:
@@ -85,13 +90,14 @@ class Solution(eqx.Module):
 
 @dataclass(frozen=True)
 class Progress:
-    """A word about how it goes, after an evaluation or an update."""
+    """A word about how it goes after an update; figures have one entry a problem, `policy` is the best so far."""
 
     iteration: int
     iterations: int
     returns: np.ndarray
     survival: np.ndarray
     best: np.ndarray
+    policy: Any
     steps: int
     metrics: dict[str, np.ndarray]
 
@@ -118,10 +124,11 @@ def solve_many(
     report: Report | None = None,
 ) -> Solution:
     """Solve several problems of n domains each as one program; a problem's result does not depend on the others."""
+    optimizer.check(env)
     for problem in range(keys.shape[0]):
         check(env, {name: column[problem] for name, column in domains.items()})
     k_begin, k_update, k_evaluate, k_fresh = (jnp.stack(k) for k in zip(*(_streams(k) for k in keys), strict=True))
-    setting = optimizer, env, _mesh(optimizer, count(domains))
+    setting = optimizer, env, _mesh(optimizer, _size(domains))
     states, best = _begin(*setting, k_begin, k_evaluate, domains, inits)
     _refuse_nan(env, best.score)
     history, at = [best.score], [0]
@@ -159,8 +166,13 @@ def _fold(keys: Key[Array, "problems"], iteration: int) -> Key[Array, "problems"
 
 def _fresh(env: Env, keys: Key[Array, "problems"], iteration: int, like: dict[str, Array]) -> dict[str, Array]:
     """New domains for every problem, as many as it has."""
-    drawn = [env.domain.sample(k, count(like)) for k in _fold(keys, iteration)]
+    drawn = [env.domain.sample(k, _size(like)) for k in _fold(keys, iteration)]
     return {name: jnp.stack([d[name] for d in drawn]) for name in like}
+
+
+def _size(domains: dict[str, Array]) -> int:
+    """How many domains a problem has."""
+    return next(iter(domains.values())).shape[-1]
 
 
 def _mesh(optimizer: Optimizer, n: int) -> Mesh:
@@ -226,6 +238,7 @@ def _progress(
         np.asarray(now.returns),
         np.asarray(now.survival),
         np.asarray(best.score.returns),
+        best.policy,
         problems * n * optimizer.rollouts * env.max_steps,
         {name: np.asarray(value) for name, value in metrics.items()},
     )

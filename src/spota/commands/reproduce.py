@@ -1,0 +1,125 @@
+"""`spota reproduce`: the paper's illustrative example, and how far each interval can be trusted."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from spota import plots, studies
+from spota.algorithm import Assessed, Event, Result
+from spota.certificate import Certificate
+from spota.commands.coverage_page import coverage_page
+from spota.commands.output import console, print_json, print_table, progress_console
+from spota.envs import catapult
+from spota.files import write_atomically, write_json
+from spota.polopt import exact
+
+SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference")
+"""The intervals that fit on a screen; the files have all."""
+
+
+def reproduce(
+    what: Annotated[Literal["catapult", "coverage"], tyro.conf.Positional],
+    /,
+    seed: int = 0,
+    quick: bool = False,
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Compute a figure of the paper, or a study behind this software, anew.
+
+    Args:
+        what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), or coverage (how often
+            each confidence interval covers the true gap; about three minutes).
+        seed: The same seed gives the same figures.
+        quick: Fewer seeds or cases.
+        out: Where the pictures go (default runs/reproduce-WHAT).
+        json: Print one JSON document instead of tables.
+    """
+    directory = out or Path("runs") / f"reproduce-{what}"
+    {"catapult": _catapult, "coverage": _coverage}[what](seed, quick, directory, json)
+
+
+def _catapult(seed: int, quick: bool, directory: Path, json: bool) -> None:
+    example = studies.illustrative_example(seed)
+    files = plots.save(plots.illustrative_example(example), directory / "catapult")
+    result = studies.spota_on_the_catapult(seed, _two_iterations() if quick else None, _tell)
+    document = {"seed": seed, **example.to_dict(), "spota": _run(result), "files": [str(f) for f in files]}
+    write_json(directory / "catapult.json", document)
+    if json:
+        print_json(document)
+        return
+    bias = document["exact_bias"]
+    print_table(
+        "The simulation optimization bias, exact", ("n", *bias), [("SOB in m", *(f"{b:.6f}" for b in bias.values()))]
+    )
+    rows = [(name, *_triple(document[key])) for name, key in _FIGURES.items()]
+    print_table(f"Over {example.gap.size} seeds, in m", ("", "exact", "mean", "standard error"), rows)
+    columns = ("iteration", "n_c", "n_r", "mean gap", "UCBOG", "the paper's interval", "exact bias")
+    table = [(str(i + 1), *_iteration(c)) for i, c in enumerate(result.history)]
+    print_table("SPOTA with the closed-form optimum, in m", columns, table)
+    console.print(str(result.certificate), soft_wrap=True)
+    console.print(f"Its true gap is {document['spota']['true_gap']:.3g} m.")
+    console.print(f"Wrote {', '.join(map(str, files))}.", soft_wrap=True)
+
+
+_FIGURES = {"G(θᶜ)": "gap", "Ĝ_30(θᶜ)": "estimated_gap_30", "SOB at n = 30": "bias_30"}
+
+
+def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
+    rows = []
+    for case in studies.cases(quick):
+        progress_console.print(f"{case.problem}: n_G = {case.n_G}, n_r = {case.n_r} …", style="dim")
+        rows.append(studies.coverage(seed, case, 500 if quick else 2000))
+    files = plots.save(plots.coverage(rows), directory / "coverage")
+    document = {"seed": seed, "nominal": 95.0, "cases": [row.to_dict() for row in rows]}
+    write_json(directory / "coverage.json", document)
+    page = directory / "coverage.md"
+    write_atomically(page, lambda file: file.write(coverage_page(rows, seed).encode()))
+    if json:
+        print_json({**document, "files": [str(f) for f in (*files, page)]})
+        return
+    columns = ("problem", "n_G", "n_r", "corr.", *(m.replace("_", "\n") for m in SHOWN))
+    for title, which in (("the true gap", "covers_gap"), ("the mean that they estimate", "covers_mean")):
+        table = [_line(row, getattr(row, which)) for row in rows]
+        print_table(f"How often nominal 95 % bounds are at least {title}, in %", columns, table)
+    console.print(f"Wrote {', '.join(map(str, (*files, page)))}.", soft_wrap=True)
+
+
+def _line(row: studies.Coverage, values: dict[str, float]) -> tuple[str, ...]:
+    case = row.case
+    correlation = "" if case.correlation is None else f"{case.correlation:g}"
+    return case.problem, str(case.n_G), str(case.n_r), correlation, *(f"{values[m]:.1f}" for m in SHOWN)
+
+
+def _run(result: Result) -> dict[str, Any]:
+    theta = float(exact.extension(result.policy))
+    gap = catapult.expected_return(catapult.true_optimum()) - catapult.expected_return(theta)
+    return {
+        "reason": result.reason,
+        "iteration": result.iteration,
+        "extension": theta,
+        "true_gap": float(gap),
+        "certificate": result.certificate.to_dict(),
+        "ucbog": [c.to_dict()["ucbog"] for c in result.history],
+        "n_r": [c.n_r for c in result.history],
+    }
+
+
+def _iteration(c: Certificate) -> tuple[str, ...]:
+    bias = catapult.simulation_optimization_bias(c.n_r)
+    figures = (c.mean_gap, c.ucbog, c.intervals["basic_pooled"], bias)
+    return str(c.n_c), str(c.n_r), *(f"{value:.2f}" for value in figures)
+
+
+def _triple(figures: dict[str, float]) -> tuple[str, ...]:
+    return tuple(f"{figures[name]:.4f}" for name in ("exact", "mean", "standard_error"))
+
+
+def _two_iterations() -> studies.Spota:
+    return studies.Spota(beta=10.0, n_J=1, growth="doubling", max_iterations=2)
+
+
+def _tell(event: Event) -> None:
+    if isinstance(event, Assessed):
+        progress_console.print(f"iteration {event.iteration}: UCBOG {event.certificate.ucbog:.2f}", style="dim")

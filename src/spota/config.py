@@ -1,0 +1,193 @@
+"""Settings: frozen dataclasses ↔ TOML; later layers win (preset, then file, then flags). The optimizers by name.
+
+solver = optimizer("ppo", env, preset="paper")
+solver = override(solver, from_flags(["iterations=200", "learning_rate=1e-3"]), "--set")
+"""
+
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from spota.polopt.analytic import Analytic
+from spota.polopt.ppo import PPO
+from spota.types import Env
+
+T = TypeVar("T")
+Table = dict[str, Any]
+MISFIT = object()
+
+
+def from_toml(path: str | Path, cls: type[T]) -> T:
+    """Read a TOML file into a dataclass; unknown names and values of another type are refused."""
+    return build(cls, read_toml(path), str(path))
+
+
+def read_toml(path: str | Path) -> Table:
+    """A TOML file as nested dictionaries."""
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise ValueError(f"The settings file {path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}.") from error
+
+
+def to_dict(settings: Any) -> Table:
+    """A dataclass as TOML can say it: tuples are lists, what is None is left out, other dataclasses are tables."""
+    values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.init}
+    return {name: _plain(value) for name, value in values.items() if value is not None}
+
+
+def from_flags(assignments: Sequence[str]) -> Table:
+    """What `--set NAME=VALUE …` says; values are written as in TOML, and text needs no quotes."""
+    table: Table = {}
+    for text in assignments:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise ValueError(f"--set {text}: write NAME=VALUE, e.g. --set iterations=200.")
+        table = merge(table, _assignment(text, name, value))
+    return table
+
+
+def merge(*layers: Mapping[str, Any]) -> Table:
+    """Tables on top of each other, the later one wins; inner tables are merged likewise."""
+    result: Table = {}
+    for layer in layers:
+        for name, value in layer.items():
+            old = result.get(name)
+            inner = isinstance(old, Mapping) and isinstance(value, Mapping)
+            result[name] = merge(typing.cast(Table, old), value) if inner else value
+    return result
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+    """A dataclass from plain values; what is not named keeps its default."""
+    return cls(**_fitted(cls, values, where, None))
+
+
+def override(base: T, values: Mapping[str, Any], where: str) -> T:
+    """The same settings with some values changed; `where` is named when one is refused."""
+    return replace(typing.cast(Any, base), **_fitted(type(base), values, where, base))
+
+
+def suggest(wrong: str, names: Iterable[str]) -> str:
+    """The end of an error about a name that does not exist."""
+    names = list(names)
+    near = difflib.get_close_matches(wrong, names, 1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}."
+
+
+def _default(env: Env) -> Any:
+    from spota.polopt import default_solver  # type: ignore[attr-defined]
+
+    return default_solver(env)
+
+
+def _epopt(env: Env) -> Any:
+    del env
+    from spota.polopt.epopt import EPOpt  # type: ignore[import-not-found]
+
+    return EPOpt()
+
+
+ALGORITHMS: dict[str, Callable[[Env], Any]] = {
+    "default": _default,
+    "ppo": lambda _: PPO(),
+    "udr": lambda _: PPO(fresh_domains=True),
+    "epopt": _epopt,
+    "analytic": lambda _: Analytic(),
+}
+"""Optimizers by name; each may fit its settings to the platform."""
+Preset = Literal["tuned", "paper"]
+
+
+def optimizer(name: str, env: Env, preset: Preset = "tuned") -> Any:
+    """The optimizer of that name: with our settings (`tuned`), or with the paper's where it has them."""
+    if name not in ALGORITHMS:
+        raise ValueError(f"There is no algorithm {name!r}; {suggest(name, ALGORITHMS)}")
+    tuned = ALGORITHMS[name](env)
+    if preset == "tuned":
+        return tuned
+    if not hasattr(tuned, "paper"):
+        raise ValueError(f"The paper has no settings for {name!r}; leave out --preset, or write --algo ppo.")
+    return replace(tuned.paper(), fresh_domains=tuned.fresh_domains)
+
+
+def _assignment(text: str, name: str, value: str) -> Table:
+    quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+    for line in (f"{name} = {value}", f'{name} = "{quoted}"'):
+        try:
+            return tomllib.loads(line)
+        except tomllib.TOMLDecodeError:
+            continue
+    raise ValueError(f"--set {text}: {name!r} is no name of a setting; write NAME=VALUE, e.g. iterations=200.")
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return to_dict(value)
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _fitted(cls: Any, values: Mapping[str, Any], where: str, base: Any) -> Table:
+    hints = typing.get_type_hints(cls)
+    names = [f.name for f in fields(cls) if f.init]
+    result = {}
+    for name, value in values.items():
+        if name not in names:
+            raise ValueError(f"{where}: {cls.__name__} has no setting {name!r}; {suggest(name, names)}")
+        old = getattr(base, name, None)
+        if is_dataclass(old) and isinstance(value, Mapping):
+            result[name] = override(old, value, where)
+        else:
+            result[name] = _fit(value, hints[name], f"{where}: {name}")
+    return result
+
+
+def _fit(value: Any, hint: Any, where: str) -> Any:
+    """The value in the field's type: 1 may be a float, a list a tuple; nothing else is bent."""
+    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    for option in options:
+        fitted = _as_type(value, option, where)
+        if fitted is not MISFIT:
+            return fitted
+    raise ValueError(f"{where} = {value!r}: {' or '.join(map(_type_name, options))} is needed.")
+
+
+def _as_type(value: Any, hint: Any, where: str) -> Any:
+    kind = typing.get_origin(hint) or hint
+    if kind is Any:
+        return value
+    if kind is Literal:
+        return value if value in typing.get_args(hint) else MISFIT
+    if kind in (int, float):
+        allowed = int if kind is int else int | float
+        return kind(value) if isinstance(value, allowed) and not isinstance(value, bool) else MISFIT
+    if kind is tuple:
+        return _as_tuple(value, typing.get_args(hint), where)
+    if is_dataclass(kind):
+        return build(typing.cast(Any, kind), value, where) if isinstance(value, Mapping) else MISFIT
+    return value if isinstance(value, kind) else MISFIT
+
+
+def _as_tuple(value: Any, kinds: tuple[Any, ...], where: str) -> Any:
+    if not isinstance(value, list | tuple):
+        return MISFIT
+    each = [kinds[0]] * len(value) if kinds[-1:] == (...,) else kinds
+    return tuple(_fit(v, k, where) for v, k in zip(value, each, strict=True)) if len(each) == len(value) else MISFIT
+
+
+def _type_name(hint: Any) -> str:
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "nothing"}
+    if typing.get_origin(hint) is Literal:
+        return " or ".join(map(repr, typing.get_args(hint)))
+    if typing.get_origin(hint) is tuple:
+        return f"a list of {_type_name(typing.get_args(hint)[0]).removeprefix('a ')}s"
+    return names.get(hint, getattr(hint, "__name__", str(hint)))

@@ -1,0 +1,102 @@
+"""A network that imitates another policy: where an optimizer starts from if it cannot start from the policy itself."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Key
+
+from spota import rollout
+from spota.policies.network import FNN, fnn
+from spota.types import Env, Policy
+
+BATCH = 4096
+"""Observations in one Adam step."""
+
+
+class Imitation(eqx.Module):
+    """The network, and how it fares beside the original on domains that it was not fitted on."""
+
+    policy: FNN
+    returns: Float[Array, "n"]
+    original_returns: Float[Array, "n"]
+    error: Float[Array, ""]
+    """Root mean square difference of the actions in the last fit."""
+
+
+def imitate(
+    key: Key[Array, ""],
+    env: Env,
+    policy: Policy,
+    hidden: tuple[int, ...] = (16, 16),
+    *,
+    rounds: int = 3,
+    steps: int = 2000,
+    domains: int = 48,
+    learning_rate: float = 1e-2,
+) -> Imitation:
+    """Fit a network to what the policy does, by Adam on the squared difference of the actions.
+
+    The first round looks at what the policy itself sees on random domains. The later ones add what the imitation sees,
+    because small errors lead it to where the policy never was (Ross, Gordon, Bagnell 2011).
+    """
+    if rounds < 1 or steps < 1 or domains < 1:
+        raise ValueError(f"rounds={rounds}, steps={steps}, domains={domains}: each must be at least 1.")
+    k_init, k_fit, k_test = jax.random.split(key, 3)
+    pupil, error, seen = fnn(k_init, env, hidden), jnp.zeros(()), []
+    for i in range(rounds):
+        k_domains, k_rollouts, k_adam = jax.random.split(jax.random.fold_in(k_fit, i), 3)
+        seen.append(_look(k_domains, k_rollouts, env, policy if i == 0 else pupil, policy, domains))
+        observations, actions, alive = (jnp.concatenate(parts, axis=-1) for parts in zip(*seen, strict=True))
+        pupil, error = _fit(k_adam, pupil, observations, actions, alive, steps=steps, learning_rate=learning_rate)
+    return Imitation(pupil, _returns(k_test, env, pupil, domains), _returns(k_test, env, policy, domains), error)
+
+
+def _look(
+    k_domains: Key[Array, ""], k_rollouts: Key[Array, ""], env: Env, actor: Policy, teacher: Policy, n: int
+) -> tuple[Float[Array, "d N"], Float[Array, "a N"], Bool[Array, "N"]]:
+    """What the actor sees, what the teacher does there, and which of it happened before a failure."""
+    seen = rollout.collect(env, actor, env.domain.sample(k_domains, n), jax.random.split(k_rollouts, n))
+    observations = jnp.swapaxes(seen.observations, 0, 1).reshape(len(env.observations), -1)
+    return observations, jnp.clip(teacher(observations), -1.0, 1.0), seen.alive.reshape(-1)
+
+
+@partial(jax.jit, static_argnames=("steps", "learning_rate"))
+def _fit(
+    key: Key[Array, ""],
+    pupil: FNN,
+    observations: Float[Array, "d N"],
+    actions: Float[Array, "a N"],
+    alive: Bool[Array, "N"],
+    *,
+    steps: int,
+    learning_rate: float,
+) -> tuple[FNN, Float[Array, ""]]:
+    """Adam with a cosine decay; every step takes other observations."""
+    adam = optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
+
+    def step(carry, t):
+        pupil, memory = carry
+        chosen = jax.random.randint(jax.random.fold_in(key, t), (BATCH,), 0, alive.size)
+        loss, gradient = jax.value_and_grad(_loss)(pupil, observations[:, chosen], actions[:, chosen], alive[chosen])
+        move, memory = adam.update(gradient, memory)
+        return (optax.apply_updates(pupil, move), memory), loss
+
+    (pupil, _), losses = jax.lax.scan(step, (pupil, adam.init(pupil)), jnp.arange(steps))  # type: ignore[arg-type]
+    return pupil, jnp.sqrt(losses[-1])
+
+
+def _loss(
+    pupil: FNN, observations: Float[Array, "d b"], actions: Float[Array, "a b"], alive: Bool[Array, "b"]
+) -> Float[Array, ""]:
+    """Mean squared difference of the actions, over what happened before a failure."""
+    squares = ((pupil(observations) - actions) ** 2).mean(axis=0)
+    return jnp.where(alive, squares, 0.0).sum() / jnp.maximum(alive.sum(), 1)
+
+
+def _returns(key: Key[Array, ""], env: Env, policy: Policy, n: int) -> Float[Array, "n"]:
+    k_domains, k_rollouts = jax.random.split(key)
+    keys = jax.random.split(k_rollouts, (n, 1))
+    return rollout.returns(env, policy, env.domain.sample(k_domains, n), keys).returns[:, 0]

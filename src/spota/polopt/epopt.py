@@ -1,0 +1,47 @@
+"""EPOpt: PPO on the worst share of the rollouts, a policy search for the hard domains."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from spota.domain import Domains
+from spota.polopt.ppo import PPO, PPOState, exploring
+from spota.polopt.rows import AXIS, Rows, all_rows, my_share, row_returns
+from spota.types import Env
+
+
+@dataclass(frozen=True)
+class EPOpt(PPO):
+    """After a warm-up on all rollouts, learn from the worst ε of them by return.
+
+    1/ε times as many are run, so that an update keeps its batch. A rollout is a function of its domain and key: the
+    first pass only sums rewards, and the chosen rows are run again to learn from them. So nothing large is stored.
+    """
+
+    epsilon: float = 0.2
+    """The share of the rollouts that counts, the CVaR parameter ε of tab_exp_hparams."""
+    warm_up: int = 15
+    """Iterations on all rollouts before."""
+
+    def __post_init__(self):
+        """Refuse settings that cannot work."""
+        super().__post_init__()
+        if not 0 < self.epsilon <= 1:
+            raise ValueError(f"epsilon = {self.epsilon}: ε lies between 0 and 1, 0 excluded.")
+
+    def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
+        """Run many, learn from the worst."""
+        k_rows, k_learn = jax.random.split(key)
+        few = all_rows(domains, k_rows, self.rollouts)
+        many = all_rows(domains, k_rows, self.rollouts * round(1 / self.epsilon))
+        worst = jnp.argsort(_returns_of_all(env, state, many))[: few.keys.shape[0]]
+        chosen = jax.tree.map(lambda a, b: jnp.where(state.iteration < self.warm_up, a, b[worst]), few, many)
+        return self.learn(env, chosen, k_learn, state)
+
+
+def _returns_of_all(env: Env, state: PPOState, rows: Rows) -> Float[Array, "n"]:
+    """Every device runs its share with exploration, and learns the returns of all."""
+    mine, _ = row_returns(env, exploring(state.nets.actor), my_share(rows))
+    return jax.lax.all_gather(mine, AXIS, tiled=True)

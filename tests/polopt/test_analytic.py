@@ -1,0 +1,102 @@
+"""Gradients through the simulator against finite differences, and the barrier that stands in for failure."""
+
+from dataclasses import dataclass, replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from point_mass import PointMass
+
+from spota.envs.cart_pole import CartPole
+from spota.policies import fnn
+from spota.polopt.analytic import Analytic
+from spota.polopt.rows import Rows, all_rows
+from spota.polopt.solve import solve
+from spota.rollout import returns
+from spota.types import Env
+
+
+@dataclass(frozen=True, eq=False)
+class Short(CartPole):
+    """A tenth of a second."""
+
+    max_steps = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Moment(CartPole):
+    """So short that nothing fails: a failure is a jump, which has no derivative."""
+
+    max_steps = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Cusp(PointMass):
+    """Its reward is finite and its gradient is not: both branches of a `where` are differentiated."""
+
+    def reward(self, state, action, xi):
+        return super().reward(state, action, xi) + jnp.where(state.x > 100, jnp.sqrt(state.x - 100), 0.0)
+
+
+ENV = Short()
+SOLVER = Analytic(segment=10)
+
+
+def policy(env: Env = ENV, gain: float = 30.0):
+    """A network that moves the cart: the last layer of a new one is small."""
+    new = fnn(jax.random.key(0), env, (8,))
+    return eqx.tree_at(lambda p: p.weights[-1], new, gain * new.weights[-1])
+
+
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    return all_rows(ENV.domain.sample(jax.random.key(1), 3), jax.random.key(2), 4)
+
+
+@pytest.mark.parametrize("barrier_start", [0.3, 0.9])
+def test_gradient_equals_finite_differences(barrier_start):
+    env, solver = Moment(), Analytic(segment=10, barrier_start=barrier_start)
+    rows = all_rows(env.domain.nominal(), jax.random.key(2), 8)
+    theta, unravel = ravel_pytree(policy(env))
+    loss = jax.jit(lambda t: solver.loss(unravel(t), env, rows))
+    gradient = jax.jit(jax.grad(loss))(theta)
+    size = float(jnp.linalg.norm(gradient))
+    directions = [gradient, *jax.random.normal(jax.random.key(3), (3, theta.size))]
+    for direction in directions:
+        unit = direction / jnp.linalg.norm(direction)
+        h = 0.02  # float32: smaller steps drown in rounding, larger ones in curvature
+        slope = (float(loss(theta + h * unit)) - float(loss(theta - h * unit))) / (2 * h)
+        assert slope == pytest.approx(float(gradient @ unit), abs=0.02 * size)
+
+
+def test_without_barrier_the_loss_is_minus_the_mean_return_a_step(rows):
+    plain = replace(SOLVER, barrier=0.0).loss(policy(), ENV, rows)
+    outcome = returns(ENV, policy(), rows.domains, rows.keys[:, None])
+    assert float(plain) == pytest.approx(-float(outcome.returns.mean()) / ENV.max_steps, rel=1e-4)
+
+
+def test_segments_change_nothing(rows):
+    values = [float(replace(SOLVER, segment=size).loss(policy(), ENV, rows)) for size in (1, 25, 50)]
+    np.testing.assert_allclose(values, values[0], rtol=1e-6)
+
+
+def test_the_barrier_is_zero_far_from_failure_and_not_near_it(rows):
+    far, near, none = (
+        float(replace(SOLVER, barrier=weight, barrier_start=start).loss(policy(gain=1.0), ENV, rows))
+        for weight, start in ((1e6, 0.999), (1e6, 0.5), (0.0, 0.5))
+    )
+    assert far == none
+    assert near > none + 1
+
+
+def test_a_gradient_that_is_not_finite_is_left_out():
+    env = Cusp()
+    init = policy(env)
+    solver = Analytic(iterations=2, rollouts=2, segment=10, evaluate_every=1, evaluation_rollouts=2)
+    solution = solve(solver, jax.random.key(0), env, env.domain.nominal(), init)
+    assert bool(solution.diverged)
+    np.testing.assert_array_equal(ravel_pytree(solution.policy)[0], ravel_pytree(init)[0])
+    assert float(solution.score.returns) == float(solution.start.returns)

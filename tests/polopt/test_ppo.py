@@ -1,0 +1,196 @@
+"""PPO on probes with known answers, and its pieces against other libraries."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+from jaxtyping import Array, Key
+
+from spota.domain import DomainDistribution, Parameter
+from spota.effects import Effects
+from spota.envs import make
+from spota.marginals import Constant
+from spota.policies import fnn
+from spota.polopt.epopt import EPOpt
+from spota.polopt.ppo import PPO, Actor, normalised
+from spota.polopt.rows import AXIS
+from spota.types import Env, Scalar, Signal
+
+GAMMA = 0.6
+SETTING = PPO(iterations=300, rollouts=8, learning_rate=1e-2, gamma=GAMMA, lam=0.9, epochs=4, minibatches=1)
+NU = DomainDistribution(
+    lifetime=Parameter(Constant(99.0), "steps", "steps until failure"),
+    always=Parameter(Constant(0.0), "-", "reward in every step"),
+    late=Parameter(Constant(0.0), "-", "reward from the second step on"),
+    by_sign=Parameter(Constant(0.0), "-", "reward a unit of the observed sign"),
+    by_action=Parameter(Constant(0.0), "-", "reward for an action of the observed sign"),
+    shows_age=Parameter(Constant(0.0), "-", "whether the age is observed"),
+)
+PROBES = {
+    "one": {"lifetime": 1.0, "always": 1.0},
+    "late": {"lifetime": 2.0, "late": 1.0, "shows_age": 1.0},
+    "sign": {"lifetime": 1.0, "by_sign": 1.0},
+    "action": {"lifetime": 1.0, "by_action": 1.0},
+    "truncated": {"always": 1.0},
+    "terminated": {"lifetime": 4.0, "always": 1.0, "shows_age": 1.0},
+}
+
+
+class ProbeState(eqx.Module):
+    """A sign that never changes, and the number of steps so far."""
+
+    sign: Scalar
+    age: Scalar
+
+
+@dataclass(frozen=True, eq=False)
+class Probe(Env):
+    """Each domain is another probe, so that all of them train as one program."""
+
+    domain: DomainDistribution = NU
+    effects: Effects = Effects()  # noqa: RUF009, frozen
+
+    name = "probe"
+    dt = 1.0
+    max_steps = 4
+    max_reward = 1.0
+    observations = (Signal("sign", "-", -1.0, 1.0), Signal("age", "-", -4.0, 4.0))
+    actions = (Signal("u", "-", -1.0, 1.0),)
+
+    def params(self, domain: Mapping[str, Any]) -> Any:
+        return dict(domain)
+
+    def start(self, key: Key[Array, ""], xi: Any) -> ProbeState:
+        del xi
+        return ProbeState(jnp.where(jax.random.bernoulli(key), 1.0, -1.0), jnp.zeros(()))
+
+    def observe(self, state: ProbeState, xi: Any) -> tuple[Scalar, ...]:
+        return state.sign, xi["shows_age"] * state.age
+
+    def reward(self, state: ProbeState, action: tuple[Scalar, ...], xi: Any) -> Scalar:
+        late = jnp.where(state.age > 0.5, xi["late"], 0.0)
+        return xi["always"] + late + xi["by_sign"] * state.sign + xi["by_action"] * state.sign * action[0]
+
+    def step(self, state: ProbeState, action: tuple[Scalar, ...], xi: Any) -> ProbeState:
+        del action, xi
+        return ProbeState(state.sign, state.age + 1)
+
+    def danger(self, state: ProbeState, xi: Any) -> tuple[Scalar, ...]:
+        return (state.age / (xi["lifetime"] - 0.5),)
+
+
+def on_one_device(function):
+    """Run what belongs inside a compiled optimizer step."""
+    mapped = jax.vmap(function, in_axes=None, axis_name=AXIS, axis_size=1)
+    return lambda *arguments: jax.tree.map(lambda x: x[0], mapped(*arguments))
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """All probes after training: name → (critic, policy); values are in rewards."""
+    env = Probe()
+    update = on_one_device(lambda k, d, s: SETTING.update(env, d, k, s))
+
+    def one(key, domains):
+        k_begin, k_update = jax.random.split(key)
+        state = SETTING.begin(k_begin, env, fnn(k_begin, env, (16,)))
+        keys = jax.random.split(k_update, SETTING.iterations)
+        return jax.lax.scan(lambda s, k: (update(k, domains, s)[0], None), state, keys)[0]
+
+    columns = {**env.domain.nominal(4)}
+    domains = {n: jnp.stack([jnp.full(4, p.get(n, float(c[0]))) for p in PROBES.values()]) for n, c in columns.items()}
+    states = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), len(PROBES)), domains)
+    found = [jax.tree.map(lambda x, i=i: x[i], states.nets) for i in range(len(PROBES))]
+    return {name: (nets.critic, nets.actor.policy) for name, nets in zip(PROBES, found, strict=True)}
+
+
+def value(trained, probe: str, sign: float, age: float = 0.0) -> float:
+    """The critic works in units of 1/(1 − γ) rewards."""
+    return float(trained[probe][0](jnp.array([sign, age]))) / (1 - GAMMA)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+class TestProbes:
+    def test_value_must_be_one(self, trained, sign):
+        assert value(trained, "one", sign) == pytest.approx(1, abs=0.03)
+
+    def test_value_must_be_discounted(self, trained, sign):
+        assert value(trained, "late", sign, 1.0) == pytest.approx(1, abs=0.05)
+        assert value(trained, "late", sign, 0.0) == pytest.approx(GAMMA, abs=0.05)
+
+    def test_value_must_follow_the_observation(self, trained, sign):
+        assert value(trained, "sign", sign) == pytest.approx(sign, abs=0.05)
+
+    def test_advantage_must_pick_the_better_action(self, trained, sign):
+        action = float(trained["action"][1](jnp.array([sign, 0.0]))[0])
+        assert action * sign > 0.8
+
+    def test_truncation_bootstraps(self, trained, sign):
+        assert value(trained, "truncated", sign) == pytest.approx(1 / (1 - GAMMA), abs=0.1)
+
+    def test_termination_does_not(self, trained, sign):
+        for age in range(4):
+            want = sum(GAMMA**k for k in range(4 - age))
+            assert value(trained, "terminated", sign, float(age)) == pytest.approx(want, abs=0.1)
+
+
+def test_likelihood_is_the_normal_density():
+    env = make("ball-balancer")
+    actor = Actor(fnn(jax.random.key(0), env), jnp.array([-0.5, 0.3]))
+    observation, action = jax.random.normal(jax.random.key(1), (8, 5)), jax.random.normal(jax.random.key(2), (2, 5))
+    mean, std = np.asarray(actor.policy(observation)), np.exp([[-0.5], [0.3]])
+    want = scipy.stats.norm.logpdf(np.asarray(action), mean, std).sum(axis=0)
+    np.testing.assert_allclose(actor.log_likelihood(observation, action), want, rtol=1e-4)
+
+
+def test_advantages_are_normalised_over_the_steps_that_were_taken():
+    alive = jnp.arange(20)[:, None] < jnp.array([20, 7, 1])[None]
+    raw = 5 + 3 * jax.random.normal(jax.random.key(0), (20, 3))
+    result = np.asarray(on_one_device(normalised)(raw, alive))
+    taken = result[np.asarray(alive)]
+    assert taken.mean() == pytest.approx(0, abs=1e-5)
+    assert taken.std() == pytest.approx(1, rel=1e-4)
+    assert (result[~np.asarray(alive)] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"iterations": 0}, "iterations = 0: must be at least 1"),
+        ({"rollouts": 0}, "rollouts = 0: must be at least 1"),
+        ({"epochs": 0}, "at least 1"),
+        ({"minibatches": 0}, "at least 1"),
+        ({"lam": 1.1}, "λ"),
+        ({"gamma": 1.0}, "γ"),
+        ({"learning_rate": 0.0}, "positive"),
+        ({"initial_std": -1.0}, "positive"),
+        ({"learning_rate": float("nan")}, "positive"),
+        ({"evaluate_every": 0}, "at least 1"),
+    ],
+)
+def test_bad_settings_are_refused(setting, message):
+    with pytest.raises(ValueError, match=message):
+        PPO(**setting)
+
+
+def test_minibatches_that_do_not_divide_the_episode_are_met_with_some_that_do():
+    with pytest.raises(ValueError, match="minibatches = 30 does not divide the 2500 steps of cart-pole; write 25"):
+        PPO(minibatches=30).check(make("cart-pole"))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -0.1, 1.5])
+def test_epopt_refuses_shares_that_are_none(epsilon):
+    with pytest.raises(ValueError, match="0 excluded"):
+        EPOpt(epsilon=epsilon)
+
+
+def test_the_papers_table():
+    paper = PPO.paper()
+    assert (paper.iterations, paper.rollouts, paper.learning_rate) == (400, 10, 1e-4)
+    assert (paper.gamma, paper.lam) == (0.999, 0.95)

@@ -1,0 +1,178 @@
+"""The certificate: its numbers, its words, its doubts, and JSON."""
+
+import dataclasses
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spota import bootstrap, bounds
+from spota.certificate import (
+    METHODS,
+    Certificate,
+    Subject,
+    assess,
+    doubts,
+    figure,
+    fingerprint,
+    measure,
+    percent,
+    spent_alpha,
+)  # fmt: skip
+from spota.envs import make
+from spota.gap import Gaps
+from spota.policies import fnn
+
+KEY = jax.random.key(0)
+SUBJECT = Subject("cart-pole", 7, {"mass": {"kind": "uniform", "range": (1.0, 2.0)}}, 2500.0, "abc", 5, 50)
+
+
+def gaps_of(raw) -> Gaps:
+    """Gaps that only clipping has touched."""
+    raw = jnp.asarray(raw, jnp.float32)
+    return Gaps(raw, jnp.maximum(raw, 0.0), jnp.zeros(raw.shape, bool), raw < 0)
+
+
+def certificate(raw, threshold=50.0, method="studentized_reference", **others) -> Certificate:
+    return assess(KEY, gaps_of(raw), SUBJECT, threshold=threshold, method=method, **others)
+
+
+@pytest.fixture(scope="module")
+def healthy() -> np.ndarray:
+    return np.random.default_rng(0).gamma(4.0, 5.0, (20, 2)).astype(np.float32)
+
+
+def test_it_holds_the_intervals_and_the_shares(healthy):
+    raw = healthy.copy()
+    raw[0, 0] = -5.0
+    c = certificate(raw, method="basic_reference")
+    final = np.maximum(raw, 0)
+    for name in METHODS:
+        interval, unit = name.rsplit("_", 1)
+        want = bootstrap.INTERVALS[interval](KEY, jnp.asarray(final), 0.05, 1000, unit)
+        assert c.intervals[name] == pytest.approx(float(want))
+    assert c.ucbog == c.intervals["basic_reference"]
+    assert c.mean_gap == pytest.approx(final.mean(), rel=1e-5)
+    assert (c.negative_share, c.clipped_share) == (pytest.approx(1 / 40), pytest.approx(1 / 40))
+    assert c.losing_share == 0
+    assert c.reference_improvement == pytest.approx(raw.mean(), rel=1e-5)
+    assert (c.n_G, c.n_r, c.n_c, c.n_J) == (20, 2, 5, 50)
+
+
+def test_it_is_certified_up_to_the_threshold_itself(healthy):
+    bound = certificate(healthy).ucbog
+    assert certificate(healthy, threshold=bound).certified
+    assert not certificate(healthy, threshold=math.nextafter(bound, 0)).certified
+
+
+def test_it_speaks(healthy):
+    c = certificate(healthy)
+    assert str(c) == (
+        f"Certified: on an unseen domain it loses on average at most {figure(c.ucbog)} of return (of 2500), "
+        "with probability ≈ 95 %; the threshold was 50."
+    )
+    assert str(certificate(healthy, threshold=1.0)).startswith("Not certified: on an unseen domain it may lose ")
+    unknown = dataclasses.replace(c, ucbog=math.inf, certified=False)
+    assert str(unknown) == "Not certified: there is no upper bound on what it loses on an unseen domain."
+
+
+@pytest.mark.parametrize("bound", [12.5, math.inf])
+def test_json_gives_back_the_same_value(healthy, bound):
+    performance = measure(np.linspace(0, 2500, 300), 0.9, 0.0, 2500.0)
+    c = certificate(healthy, performance=performance, notes=("look out",))
+    c = dataclasses.replace(c, ucbog=bound, intervals={**c.intervals, c.method: bound})
+    assert Certificate.from_json(c.to_json()) == c
+    assert json.loads(c.to_json())["ucbog"] == (12.5 if bound == 12.5 else "inf")
+
+
+def test_a_foreign_document_is_refused(healthy):
+    values = certificate(healthy).to_dict()
+    with pytest.raises(ValueError, match="ucbog"):
+        Certificate.from_dict({name: value for name, value in values.items() if name != "ucbog"})
+
+
+def test_nothing_to_doubt_gives_no_warning(healthy):
+    assert certificate(healthy).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        (lambda x: -x, {}, "every gap was set to zero"),
+        (lambda x: -x, {}, "did not improve"),
+        (lambda x: np.where(np.arange(20)[:, None] < 3, -x, x), {}, "15 % of the references lost"),
+        (lambda x: np.where(np.arange(40).reshape(20, 2) == 3, 5000.0, x), {}, "One domain carries"),
+        (lambda x: x, {"method": "basic_pooled"}, "basic bootstrap decided"),
+        (lambda x: x, {"improvement": 0.0}, "did not improve"),
+        (lambda x: x, {"performance": measure(np.array([-5.0, 3.0]), 1.0, 0.0, 10.0)}, "outside 0 … 10"),
+        (lambda x: x, {"notes": ("a word from elsewhere",)}, "a word from elsewhere"),
+    ],
+)
+def test_each_doubt_is_said_in_words(healthy, change, options, words):
+    c = certificate(change(healthy), **options)
+    assert words in " ".join(c.warnings)
+    assert all(warning in str(c) for warning in c.warnings)
+
+
+def test_few_references_are_a_reason_to_doubt(healthy):
+    few = dataclasses.replace(certificate(healthy), n_G=9)
+    assert "Only 9 references" in " ".join(doubts(few))
+
+
+def test_single_negative_gaps_of_a_good_reference_are_no_reason_to_doubt(healthy):
+    raw = np.stack([healthy[:, 0] + 20, -healthy[:, 1] / 10], axis=1)  # best on average, not on each domain
+    c = certificate(raw)
+    assert c.negative_share == pytest.approx(0.5)
+    assert not c.warnings
+
+
+@pytest.mark.parametrize("spending", ["halves", "squares"])
+def test_spent_alphas_sum_to_alpha(spending):
+    total = sum(spent_alpha(0.05, k, spending) for k in range(1, 2000))
+    assert total == pytest.approx(0.05, rel=1e-3)
+    assert total <= 0.05
+    assert spent_alpha(0.05, 3, "none") == 0.05
+
+
+def test_spending_alpha_raises_the_bound_and_is_said(healthy):
+    plain, spent = (
+        certificate(healthy, iteration=2, spending=s, method="student_t_reference") for s in ("none", "halves")
+    )
+    assert spent.ucbog > plain.ucbog
+    assert (spent.alpha, spent.spending, spent.confidence) == (0.0125, "halves", 0.95)
+
+
+def test_performance_is_the_finite_sample_bounds():
+    returns = np.random.default_rng(0).uniform(1000, 2500, 2000)
+    p = measure(returns, 0.97, 0.0, 2500.0, 0.05, 0.2)
+    assert p.mean_lower == bounds.betting(returns, 0.0, 2500.0, 0.05)
+    assert p.worst_lower == bounds.worst_share_mean(returns, 0.0, 2500.0, 0.2, 0.05)
+    assert p.worst_mean == pytest.approx(np.sort(returns)[:400].mean())
+    assert p.mean_lower < p.mean and p.worst_lower < p.worst_mean < p.mean
+    assert f"Earns at least {p.mean_lower:.0f} on average" in str(p)
+    assert "worst 20 % (2000 unseen domains, 95 % confidence each)" in str(p)
+
+
+def test_fingerprints_differ_with_every_parameter():
+    policy = fnn(KEY, make("catapult"), (2,))
+    moved = dataclasses.replace(policy, biases=(policy.biases[0] + 1e-6, policy.biases[1]))
+    assert fingerprint(policy) == fingerprint(fnn(KEY, make("catapult"), (2,)))
+    assert fingerprint(policy) != fingerprint(moved)
+    assert fingerprint(lambda x: x) is None
+
+
+def test_unknown_methods_get_a_suggestion(healthy):
+    with pytest.raises(ValueError, match="did you mean method='basic_pooled'"):
+        certificate(healthy, method="basic_pool")
+
+
+@pytest.mark.parametrize(("value", "text"), [(2500.0, "2500"), (41.23, "41.2"), (0.0123, "0.0123"), (2.65e-6, "0")])
+def test_figures_are_written_as_people_do(value, text):
+    assert figure(value) == text
+
+
+def test_percentages():
+    assert [percent(p) for p in (0.95, 0.05, 0.999, 0.5, 1.0)] == ["95 %", "5 %", "99.9 %", "50 %", "100 %"]
