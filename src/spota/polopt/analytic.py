@@ -99,7 +99,7 @@ class Analytic:
             world, now = rollout.advance(env, act, rows.domains, words, t, world)
             danger = rollout.danger(env, world.state, rows.domains)
             near = sum(jnp.maximum(d - f, 0.0) ** 2 for d, f in zip(danger, free, strict=True))
-            return (world, total + now.reward - self.barrier * near), None
+            return (world, total + now.reward - jnp.where(now.alive, self.barrier * near, 0.0)), None
 
         @jax.checkpoint
         def segment(carry, times):
