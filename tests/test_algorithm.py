@@ -8,28 +8,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spota import algorithm, rollout
+from spota import algorithm, rollout, settings
 from spota.algorithm import (
     Assessed,
     BlockFinished,
     BlockStarted,
-    Comparison,
     Solving,
-    Spota,
     assess_policy,
-    compare,
     find_candidate,
     find_references,
-    returns_of_each,
     spota,
-)  # fmt: skip
+)
 from spota.bootstrap import student_t
 from spota.certificate import fingerprint
+from spota.comparison import Comparison, _scores, compare, returns_of_each
 from spota.envs import catapult, make
 from spota.envs.cart_pole import CartPole
 from spota.policies import fnn, lqr
 from spota.polopt import exact
 from spota.polopt.solve import Progress
+from spota.settings import Spota
 
 ENV = make("catapult")
 KEY = jax.random.key(3)
@@ -91,7 +89,7 @@ def perturb(keys, env, domains, inits, report=None):
         report(Progress(1, 1, zeros, zeros, zeros, inits, 1, {}))
     moved = jax.vmap(lambda k, p: jax.tree.map(lambda x: x + 0.3 * jax.random.normal(k, x.shape), p))(keys, inits)
     P = keys.shape[0]
-    score = algorithm._scores(jnp.zeros(P), jnp.ones(P))
+    score = _scores(jnp.zeros(P), jnp.ones(P))
     curve = jnp.zeros((P, 1))
     return algorithm.Solution(moved, score, score, curve, curve, jnp.zeros(1), jnp.zeros(P, bool))
 
@@ -246,7 +244,7 @@ def test_progress_tells_every_block(first):
 
 
 def test_no_two_uses_share_a_key():
-    run = algorithm._Run(KEY, ENV, exact.catapult, SMALL, algorithm.linear_growth, algorithm.compute)
+    run = algorithm._Run(KEY, ENV, exact.catapult, SMALL, settings.linear_growth, algorithm.compute)
     words = {tuple(map(int, jax.random.key_data(k))) for i in (1, 2, 3) for k in run.keys(i)}
     assert len(words) == 15
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Key
 
-from spota.algorithm import Listener, Result, Spota, spota
+from spota.algorithm import Listener, Result, spota
 from spota.bootstrap import INTERVALS, UNITS
 from spota.certificate import METHODS
 from spota.envs import catapult, make
@@ -20,6 +20,7 @@ from spota.files import plain
 from spota.gap import reject_outliers
 from spota.polopt import exact
 from spota.replications import a2rp, i2rp, mrp
+from spota.settings import Spota
 
 SIGMA = 0.15  # how far the example's candidate is off, tab_params_ill_exmpl
 STATED = (1, 5, 10, 30, 100)  # sample sizes whose exact bias is stated

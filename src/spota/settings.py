@@ -1,0 +1,104 @@
+"""The settings of Algorithm 1, under the paper's names, and how its sample sizes grow."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from spota.bootstrap import check_alpha
+from spota.certificate import METHODS, SPENDING
+from spota.gap import RULES, check_choice
+
+NonDecrSeq = Callable[[int, int], int]
+"""(n_0, iteration) → n; iterations count from 1, and n never falls."""
+
+
+def linear_growth(n_0: int, iteration: int) -> int:
+    """n_0, 2 n_0, 3 n_0, …: the paper's."""
+    return n_0 * iteration
+
+
+def doubling(n_0: int, iteration: int) -> int:
+    """n_0, 2 n_0, 4 n_0, …"""
+    return n_0 * 2 ** (iteration - 1)
+
+
+def constant(n_0: int, iteration: int) -> int:
+    """n_0 for ever."""
+    del iteration
+    return n_0
+
+
+GROWTHS: dict[str, NonDecrSeq] = {"linear": linear_growth, "doubling": doubling, "constant": constant}
+
+
+@dataclass(frozen=True)
+class Spota:
+    """The settings of Algorithm 1, under the paper's names."""
+
+    n_c: int = 5
+    """Domains of the first candidate."""
+    n_r: int = 1
+    """Domains of a reference in the first iteration."""
+    n_G: int = 20
+    """References."""
+    n_J: int = 50
+    """Rollouts a domain in the comparison."""
+    n_b: int = 1000
+    """Resamples of the bootstrap."""
+    alpha: float = 0.05
+    """Probability of error."""
+    beta: float = 50.0
+    """Threshold of trust: the largest loss of return, on average, that is accepted."""
+    max_iterations: int = 10
+    """The run ends here, certified or not."""
+    max_seconds: float | None = None
+    """No iteration begins after this time; time before an interruption counts."""
+    growth: str = "linear"
+    """How n_c and n_r grow over the iterations: linear (the paper's), doubling or constant."""
+    method: str = "studentized_reference"
+    """The interval that decides; docs/coverage.md says why, and `basic_pooled` is the paper's."""
+    rejection: str = "first"
+    """A negative gap is replaced by the first better reference's (the paper's), or by the best."""
+    warm_start: bool = False
+    """Whether a candidate starts from the one before."""
+    spend_alpha: str = "none"
+    """Whether α is spent over the iterations, each of which is a test: none (the paper's), halves or squares."""
+    performance_domains: int = 2000
+    """Unseen domains for the bounds on the return; 0 leaves them out."""
+    worst_share: float = 0.2
+    """The share of rollouts that counts as worst."""
+    hidden: tuple[int, ...] = (16, 16)
+    """Hidden layers of a new policy."""
+    chunk: int | None = None
+    """References that the comparison runs at once; None means all. It changes the memory that is used, nothing else."""
+
+    def __post_init__(self):
+        """Refuse settings that cannot work."""
+        for name in ("n_c", "n_r", "n_G", "n_J", "n_b", "max_iterations"):
+            _at_least(name, getattr(self, name), 1)
+        _at_least("performance_domains", self.performance_domains, 0)
+        if self.chunk is not None:
+            _at_least("chunk", self.chunk, 1)
+        check_alpha(self.alpha)
+        for name in ("beta", "max_seconds"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise ValueError(f"{name}={value}: must be positive and finite; write {name}=60.")
+        if not 0 < self.worst_share <= 1:
+            raise ValueError(f"worst_share={self.worst_share}: a share is in ]0, 1]; write worst_share=0.2.")
+        check_choice("method", self.method, METHODS)
+        check_choice("rejection", self.rejection, RULES)
+        check_choice("spend_alpha", self.spend_alpha, SPENDING)
+        check_choice("growth", self.growth, GROWTHS)
+
+    @classmethod
+    def paper(cls, env_name: str, **others: Any) -> "Spota":
+        """The values of tab_exp_hparams, with the paper's interval."""
+        own = {"ball-balancer": {"beta": 50.0, "n_J": 120}, "cart-pole": {"beta": 60.0, "n_J": 50}}
+        check_choice("env_name", env_name, own)
+        return cls(**{"method": "basic_pooled", **own[env_name], **others})
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name}={value}: must be at least {least}; write {name}={max(least, 1)}.")
