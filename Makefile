@@ -31,7 +31,7 @@ test: lint
 	@$(BIN)/python -m pytest -m "not slow" -n 2
 
 test-slow: $(READY)
-	@$(BIN)/python -m pytest -m slow
+	@$(BIN)/python -m pytest -m slow || { test $$? -eq 5 && echo "No test is slow yet."; }
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks
