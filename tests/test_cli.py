@@ -59,6 +59,11 @@ def test_zero_domains_are_refused(capsys):
     assert "at least 1" in fail(capsys, "rollout", "cart-pole", "--domains", "0")
 
 
+def test_nothing_to_play_is_refused(capsys, tmp_path):
+    assert "at least 1" in fail(capsys, "play", "cart-pole", "--domains", "0", "--out", str(tmp_path / "a.html"))
+    assert not (tmp_path / "a.html").exists()
+
+
 def test_unknown_policy_is_refused(capsys):
     assert "neither a controller nor a file" in fail(capsys, "rollout", "cart-pole", "--policy", "nothing.npz")
 

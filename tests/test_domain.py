@@ -1,9 +1,12 @@
 """Domain distributions: draws, tables, files, and what they refuse."""
 
+import tomllib
+
 import jax
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +72,12 @@ def test_json_gives_back_the_same_draws():
     for name, column in NU.sample(KEY, 5).items():
         np.testing.assert_array_equal(again.sample(KEY, 5)[name], column)
     assert str(again) == str(NU)
+
+
+def test_toml_gives_back_the_same_draws():
+    again = DomainDistribution.from_dict(tomllib.loads(tomli_w.dumps(NU.to_dict())))
+    for name, column in NU.sample(KEY, 5).items():
+        np.testing.assert_array_equal(again.sample(KEY, 5)[name], column)
 
 
 def test_empirical_draws_whole_rows_and_survives_json():

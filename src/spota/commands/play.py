@@ -32,6 +32,8 @@ def play(
         out: The file to write, .html or .gif (default runs/ENV-POLICY.html).
         json: Print one JSON document that names the file.
     """
+    if domains < 1:
+        raise ValueError(f"--domains {domains}: ask for at least 1 rollout.")
     platform = make(env, noise=noise)
     chosen = policies.find(policy, platform)
     target = out or Path("runs") / f"{env}-{Path(policy).stem}.html"
