@@ -15,9 +15,9 @@ from jaxtyping import Array, Float, Key
 
 from spota import randomness, rollout
 from spota.domain import Domains
-from spota.marginals import Bernoulli, Constant, Integers
 from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.rows import Rows, all_rows, mean_over_devices, my_share
+from spota.polopt.smoothing import smoothed
 from spota.types import Env, Policy
 
 
@@ -44,8 +44,8 @@ class Analytic:
     """Weight of the barrier, in return."""
     barrier_start: float = 0.7
     """Where the barrier begins, as a share of the way to failure; a rollout that starts closer begins free of it."""
-    jitter: float = 0.0
-    """Spread of a random factor on every continuous parameter in training rollouts: it smooths the few domains."""
+    smoothing: float = 0.0
+    """Width of a kernel around each training domain, as a share of the domains' own standard deviation; 0: none."""
     segment: int = 50
     """Steps between two stored states; the steps in between are computed again on the way back."""
     evaluate_every: int = 5
@@ -56,8 +56,10 @@ class Analytic:
         """Refuse settings that cannot work."""
         at_least_one(self, "iterations", "rollouts", "segment", "evaluate_every", "evaluation_rollouts")
         positive(self, "learning_rate", "clip_norm")
-        if not (self.barrier >= 0 and self.jitter >= 0):
-            raise ValueError(f"barrier = {self.barrier}, jitter = {self.jitter}: neither can be negative.")
+        if self.barrier < 0:
+            raise ValueError(f"barrier = {self.barrier}: cannot be negative; 0 leaves it out.")
+        if not 0 <= self.smoothing <= 1:
+            raise ValueError(f"smoothing = {self.smoothing}: is a share from 0 to 1.")
 
     def check(self, env: Env):
         """Refuse an environment whose steps the segments do not divide."""
@@ -72,8 +74,9 @@ class Analytic:
         self, env: Env, domains: Domains, key: Key[Array, ""], state: AnalyticState
     ) -> tuple[AnalyticState, dict]:
         """One Adam step; a gradient that is not finite is left out."""
-        k_rows, k_jitter = jax.random.split(key)
-        rows = my_share(jittered(env, all_rows(domains, k_rows, self.rollouts), k_jitter, self.jitter))
+        k_rows, k_smooth = jax.random.split(key)
+        rows = all_rows(domains, k_rows, self.rollouts)
+        rows = my_share(smoothed(k_smooth, env.domain, domains, rows, self.smoothing))
         value, gradient = jax.value_and_grad(self.loss)(state.policy, env, rows)
         value, gradient = mean_over_devices((value, gradient))
         norm = optax.tree.norm(gradient)
@@ -113,13 +116,3 @@ class Analytic:
     def _optimizer(self) -> optax.GradientTransformation:
         schedule = optax.cosine_decay_schedule(self.learning_rate, self.iterations)
         return optax.chain(optax.clip_by_global_norm(self.clip_norm), optax.adam(schedule))
-
-
-def jittered(env: Env, rows: Rows, key: Key[Array, ""], spread: float) -> Rows:
-    """Every continuous parameter of every row times a log-normal factor."""
-    if spread == 0:
-        return rows
-    continuous = [n for n in rows.domains if not isinstance(env.domain[n].marginal, Integers | Bernoulli | Constant)]
-    noise = jnp.exp(spread * jax.random.normal(key, (len(continuous), rows.keys.shape[0])))
-    varied = {name: rows.domains[name] * factor for name, factor in zip(continuous, noise, strict=True)}
-    return Rows({**rows.domains, **varied}, rows.keys)
