@@ -2,16 +2,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+RIVAL := .bench-venv/.ready
 
-.PHONY: demo test test-slow bench lint clean
+.PHONY: demo test test-slow bench lint browser clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@echo "make demo       install, then the main job in about two minutes"
+	@echo "make demo       install, then train and certify a policy for the Cart-Pole in about two minutes"
 	@echo "make test       install, lint and all fast tests"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make lint       ruff and pyright"
+	@echo "make browser    Debian's chromium, for the tests of pages (as root)"
 
 $(READY): pyproject.toml constraints.txt
 	@test -d .venv || $(PYTHON) -m venv .venv
@@ -20,9 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)
-	@for env in ball-balancer:pd cart-pole:lqr cart-pole-swing-up:energy qube:lqr qube-swing-up:energy; do \
-	  $(BIN)/spota rollout $${env%%:*} --policy $${env##*:} --domains 500 || exit 1; done
-	@$(BIN)/spota play cart-pole-swing-up --policy energy --out runs/demo.html
+	@$(BIN)/spota train cart-pole --preset quick --out runs/demo
 
 lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright
@@ -33,8 +33,22 @@ test: lint
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow || { test $$? -eq 5 && echo "No test is slow yet."; }
 
-bench: $(READY)
+# Stable-Baselines3, to compare with, has an environment of its own. torch comes first, as a command of its own.
+$(RIVAL): benchmarks/sb3-requirements.txt
+	@test -d .bench-venv || $(PYTHON) -m venv .bench-venv
+	@echo "Installing Stable-Baselines3 into .bench-venv (once; about two minutes) …"
+	@.bench-venv/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@.bench-venv/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/sb3-requirements.txt
+	@touch $@
+
+bench: $(READY) $(RIVAL)
 	@$(BIN)/python -m benchmarks
 
+browser:
+	@if command -v chromium >/dev/null; then echo "chromium is there already."; \
+	elif [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	  echo "This needs Debian's apt-get and root: sudo make browser. Elsewhere install chromium in your system's way."; exit 1; \
+	else apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; fi
+
 clean:
-	rm -rf .venv runs
+	rm -rf .venv .bench-venv runs

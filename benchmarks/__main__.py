@@ -1,14 +1,34 @@
 """Run all benchmarks, or those named: `python -m benchmarks rollout`."""
 
-import sys
+from typing import Annotated, Literal
+
+import tyro
 
 from spota import devices
 
 devices.use_all_cores()
 
-from benchmarks import learning, rollout  # noqa: E402  (jax must know its devices first)
+from benchmarks import iteration, learning, rollout, training  # noqa: E402  (jax must know its devices first)
 
-BENCHMARKS = {"rollout": rollout.main, "learning": learning.main}
 
-for name in sys.argv[1:] or ["rollout"]:  # learning takes ten minutes: ask for it by name
-    BENCHMARKS[name]()
+def main(
+    names: Annotated[tuple[Literal["rollout", "training", "profile", "learning"], ...], tyro.conf.Positional] = (
+        "rollout",
+        "profile",
+        "training",
+    ),
+    /,
+    limit: float = 300.0,
+) -> None:
+    """Speed, as ratios measured in one run.
+
+    Args:
+        names: What to run; learning takes ten minutes, so ask for it by name.
+        limit: Seconds that Stable-Baselines3 may train in `training`.
+    """
+    run = {"rollout": rollout.main, "profile": iteration.main, "learning": learning.main}
+    for name in names:
+        training.main(limit) if name == "training" else run[name]()
+
+
+tyro.cli(main)

@@ -1,6 +1,10 @@
-"""Two jax devices, so that sharding is tested everywhere; broadcasting by accident is an error."""
+"""Two jax devices, so that sharding is tested everywhere; broadcasting by accident is an error; a browser for pages."""
 
 import jax
+
+from browser import browser, visit
+
+__all__ = ["browser", "visit"]
 
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_rank_promotion", "raise")

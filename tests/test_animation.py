@@ -4,8 +4,6 @@ import dataclasses
 import html.parser
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import jax
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from browser import PHONE
 from spota import rollout
 from spota.animation import ANIMATED, Recording, fragment, page, record, save, to_gif, to_html
 from spota.animation.gif import frame_times
@@ -294,65 +293,40 @@ def test_nothing_to_draw_is_refused(tmp_path, write):
 
 # ---- in a browser ----------------------------------------------------------------------------------------------
 
-PROBE = """
-<script>
-addEventListener("load", async () => {
-  const scrub = document.querySelector(".spota-scrub"), canvas = document.querySelector(".spota-scene");
-  const wait = (ms) => new Promise((done) => setTimeout(done, ms));
-  const early = scrub.value;
-  await wait(400);
-  const report = { moved: Number(scrub.value) > Number(early), pictures: [] };
-  for (const share of [0, 0.5, 0]) {
-    scrub.value = share * scrub.max;
-    scrub.dispatchEvent(new Event("input"));
-    report.pictures.push(canvas.toDataURL());
-  }
-  report.paused = document.querySelector(".spota-play").getAttribute("aria-label") === "play";
-  report.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-  report.requests = performance.getEntriesByType("resource").map((entry) => entry.name);
-  const out = document.createElement("pre");
-  out.id = "report";
-  out.textContent = JSON.stringify(report);
-  document.body.append(out);
-});
-</script>
-</body>"""
-
-
-def browse(path: Path, profile: Path, *flags: str) -> tuple[dict, str]:
-    """Open a page in headless Chromium: what the probe reports, and what the console says."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no browser: install Debian's package chromium to run this test")
-    quiet = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
-    log = ("--enable-logging=stderr", f"--user-data-dir={profile}", "--window-size=500,900", "--dump-dom")
-    command = [browser, *quiet, *log, *flags, "--virtual-time-budget=3000", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    console = "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
-    return json.loads(Elements(done.stdout).text["pre"]), console
-
 
 @pytest.fixture(scope="module")
-def probed(tmp_path_factory, ball, fallen) -> Path:
+def on_disk(tmp_path_factory, ball, fallen) -> Path:
     path = tmp_path_factory.mktemp("page") / "rollout.html"
-    everything = [ball, fallen, recorded("cart-pole"), recorded("qube-swing-up")]
-    path.write_text(page(everything).replace("</body>", PROBE), encoding="utf-8")
-    return path
+    return to_html([ball, fallen, recorded("cart-pole"), recorded("qube-swing-up")], path)
 
 
-def test_in_a_browser_the_picture_moves_without_errors(probed, tmp_path):
-    report, console = browse(probed, tmp_path)
-    assert console == ""
-    assert report["moved"]
-    first, middle, again = report["pictures"]
+TIME = "Number(document.querySelector('.spota-scrub').value)"
+PICTURE = """(share) => {
+  const scrub = document.querySelector(".spota-scrub");
+  scrub.value = share * scrub.max;
+  scrub.dispatchEvent(new Event("input"));
+  return document.querySelector(".spota-scene").toDataURL();
+}"""
+BUTTON = "document.querySelector('.spota-play').getAttribute('aria-label')"
+
+
+def test_in_a_browser_the_picture_moves_without_errors(visit, on_disk):
+    there = visit(on_disk, size=PHONE)
+    there.wait(f"{TIME} > 0.2")
+    assert there.page.evaluate(BUTTON) == "pause"
+    first, middle, again = (there.page.evaluate(PICTURE, share) for share in (0, 0.5, 0))
     assert first != middle
     assert first == again
-    assert report["paused"]
-    assert report["overflow"] == 0
-    assert report["requests"] == []
+    assert there.page.evaluate(BUTTON) == "play"
+    assert there.overflow() == 0
+    assert there.requests == there.complaints == []
 
 
-def test_in_a_browser_reduced_motion_starts_paused(probed, tmp_path):
-    report, console = browse(probed, tmp_path, "--force-prefers-reduced-motion")
-    assert console == ""
-    assert not report["moved"]
+def test_in_a_browser_reduced_motion_starts_paused(visit, on_disk):
+    there = visit(on_disk, reduced_motion="reduce")
+    there.page.wait_for_timeout(400)
+    assert there.page.evaluate(TIME) == 0
+    assert there.page.evaluate(BUTTON) == "play"
+    there.page.click(".spota-play")
+    there.wait(f"{TIME} > 0.2")
+    assert there.requests == there.complaints == []

@@ -110,7 +110,7 @@ def test_ctrl_c_keeps_the_best_policy_so_far_and_leaves_nothing_half_written(cap
     assert stop.value.code == 130
     told = " ".join(capsys.readouterr().err.split())
     assert "a has config.toml, metrics.jsonl, policy.npz: the policy is the best so far" in told
-    assert "--out a" in told
+    assert "To go on: spota train --resume a" in told
     assert {p.name for p in (tmp_path / "a").iterdir()} == {".lock", "config.toml", "metrics.jsonl", "policy.npz"}
     assert policies.load(tmp_path / "a" / "policy.npz")
 

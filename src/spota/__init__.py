@@ -1,5 +1,6 @@
 """Train control policies on randomized simulators, and know how much return they can lose on an unseen domain."""
 
+from spota.api import assess, train
 from spota.domain import DomainDistribution, Empirical, Parameter
 from spota.envs import make
 from spota.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
@@ -23,6 +24,7 @@ __all__ = [
     "Trajectories",
     "TruncatedNormal",
     "Uniform",
+    "assess",
     "collect",
     "find",
     "fnn",
@@ -30,4 +32,5 @@ __all__ = [
     "make",
     "returns",
     "save",
+    "train",
 ]

@@ -25,7 +25,7 @@ from spota.certificate import Certificate, Performance, Subject, assess, figure,
 from spota.comparison import Comparison, Solved, compare
 from spota.domain import count
 from spota.policies.imitate import Imitation, imitate
-from spota.policies.network import FNN, fnn
+from spota.policies.network import FNN, Linear, fnn
 from spota.polopt.solve import Optimizer, Progress, Report, Solution
 from spota.polopt.solver import Solver, as_solver
 from spota.settings import GROWTHS, NonDecrSeq, Spota, constant
@@ -43,21 +43,24 @@ def compute(name: str, block: Callable[[], Arrays]) -> Arrays:
 
 @dataclass(frozen=True)
 class BlockStarted:
-    """A block begins; `n` is the number of domains of one problem in it."""
+    """A block begins: that many problems, of `n` domains each; 0 where it needs none."""
 
     iteration: int
     block: str
     n: int
+    problems: int = 1
 
 
 @dataclass(frozen=True)
 class BlockFinished:
-    """A block ended; `replayed` if the memo had its result."""
+    """A block ended with these arrays; `replayed` if the memo had them."""
 
     iteration: int
     block: str
     seconds: float
+    """What it has cost when it was computed."""
     replayed: bool
+    arrays: Arrays = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -71,15 +74,27 @@ class Solving:
 
 @dataclass(frozen=True)
 class Assessed:
-    """An iteration ended with this certificate; `best_ucbog` is the lowest so far."""
+    """An iteration ended with this certificate; `best` has the lowest bound so far, and `policy` belongs to it."""
 
     iteration: int
     certificate: Certificate
-    best_ucbog: float
+    best: Certificate
+    policy: Any = field(repr=False)
 
 
 Event = BlockStarted | BlockFinished | Solving | Assessed
 Listener = Callable[[Event], None]
+
+
+def to_all(*listeners: Listener | None) -> Listener:
+    """One listener that tells several, in their order."""
+
+    def tell(event: Event) -> None:
+        for listener in listeners:
+            if listener is not None:
+                listener(event)
+
+    return tell
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,8 @@ class Result:
     history: tuple[Certificate, ...]
     reason: str
     """Why it ended: "certified", "max_iterations" or "max_seconds"."""
+    seconds: float
+    """What all blocks have cost."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +119,8 @@ class Assessment:
     certificate: Certificate
     comparison: Comparison
     imitation: Imitation | None
+    seconds: float
+    """What all blocks have cost."""
 
 
 def find_candidate(
@@ -139,6 +158,7 @@ def spota(
     optimizer: Optimizer | Solver,
     settings: Spota | None = None,
     *,
+    references: Optimizer | Solver | None = None,
     init: Any = None,
     sequence: NonDecrSeq | None = None,
     memo: Memo = compute,
@@ -146,25 +166,23 @@ def spota(
 ) -> Result:
     """Algorithm 1: candidates on more and more domains, until the upper bound on their gap is at most β.
 
-    `init` is a policy that the candidates start from instead of new ones; `sequence` overrides `settings.growth`.
+    `optimizer` trains the candidates and, unless there is another one in `references`, the references. `init` is a
+    policy that the candidates start from instead of new ones; `sequence` overrides `settings.growth`.
     """
     settings = settings or Spota()
-    run = _Run(key, env, as_solver(optimizer), settings, sequence or GROWTHS[settings.growth], memo, report)
+    candidates, others = as_solver(optimizer), as_solver(references or optimizer)
+    run = _Run(key, env, candidates, others, settings, sequence or GROWTHS[settings.growth], memo, report)
     tried: list[tuple[Any, Certificate]] = []
-    seconds = 0.0
     for iteration in range(1, settings.max_iterations + 1):
-        begun = time.monotonic()
         start = tried[-1][0] if settings.warm_start and tried else init
         tried.append(_iterate(run, iteration, start))
-        best = min(range(len(tried)), key=lambda i: tried[i][1].ucbog)
-        run.tell(Assessed(iteration, tried[-1][1], tried[best][1].ucbog))
-        # What an interrupted run has spent already is spent: the time is a result like any other.
-        seconds += float(memo(f"{_name(iteration)}/time", lambda b=begun: _elapsed(b))["seconds"])
-        if tried[-1][1].certified:  # SPOTA_stopping_criterion
-            return _result(tried, len(tried) - 1, "certified")
-        if settings.max_seconds is not None and seconds >= settings.max_seconds:
-            return _result(tried, best, "max_seconds")
-    return _result(tried, min(range(len(tried)), key=lambda i: tried[i][1].ucbog), "max_iterations")
+        policy, best = _lowest(tried)
+        run.tell(Assessed(iteration, tried[-1][1], best, policy))
+        if best.certified:  # SPOTA_stopping_criterion
+            return _result(run, tried, "certified")
+        if settings.max_seconds is not None and sum(run.seconds) >= settings.max_seconds:
+            return _result(run, tried, "max_seconds")
+    return _result(run, tried, "max_iterations")
 
 
 def assess_policy(
@@ -177,15 +195,16 @@ def assess_policy(
     memo: Memo = compute,
     report: Listener | None = None,
 ) -> Assessment:
-    """A certificate for a policy that exists already, from references on n_r domains each.
+    """A certificate for a policy that exists already, from references on n_r domains each that `optimizer` trains.
 
     References start from the policy itself if it is a network, else from a network that imitates it; they are compared
     with the policy itself in both cases.
     """
     settings = settings or Spota()
-    if isinstance(policy, FNN):
+    if isinstance(policy, FNN | Linear):
         policy.contract.check(env)
-    run = _Run(key, env, as_solver(optimizer), settings, constant, memo, report)
+    solver = as_solver(optimizer)
+    run = _Run(key, env, solver, solver, settings, constant, memo, report)
     k_imitate, k_references, k_compare, k_bootstrap, k_performance = run.keys(1)
     imitation = None if isinstance(policy, FNN) else _imitation(run, k_imitate, policy)
     start = policy if imitation is None else imitation.policy
@@ -193,8 +212,8 @@ def assess_policy(
     references = _references(run, 1, k_references, start)
     comparison = _comparison(run, 1, k_compare, policy, references, None if imitation is None else start)
     certificate = _certificate(run, 1, k_bootstrap, k_performance, policy, comparison, None, notes)
-    run.tell(Assessed(1, certificate, certificate.ucbog))
-    return Assessment(certificate, comparison, imitation)
+    run.tell(Assessed(1, certificate, certificate, policy))
+    return Assessment(certificate, comparison, imitation, sum(run.seconds))
 
 
 @dataclass(frozen=True)
@@ -203,11 +222,14 @@ class _Run:
 
     key: Key[Array, ""]
     env: Env
-    solver: Solver
+    candidate: Solver
+    references: Solver
     settings: Spota
     sequence: NonDecrSeq
     memo: Memo
-    listener: Listener | None = field(default=None)
+    listener: Listener | None = None
+    seconds: list[float] = field(default_factory=list)
+    """What each block so far has cost, in this process or in an earlier one."""
 
     def keys(self, iteration: int) -> Key[Array, "5"]:
         """Candidate, references, comparison, bootstrap and performance never share a key."""
@@ -231,17 +253,21 @@ class _Run:
         if self.listener is not None:
             self.listener(event)
 
-    def block(self, iteration: int, name: str, n: int, make: Callable[[Report], Arrays]) -> Arrays:
+    def block(self, iteration: int, name: str, n: int, make: Callable[[Report], Arrays], problems: int = 1) -> Arrays:
         """Let the memo give the arrays of a block, and report its beginning and end."""
-        self.tell(BlockStarted(iteration, name, n))
-        begun, computed = time.monotonic(), []
+        self.tell(BlockStarted(iteration, name, n, problems))
+        computed = []
 
         def now() -> Arrays:
+            begun = time.monotonic()
+            arrays = make(lambda progress: self.tell(Solving(iteration, name, progress)))
             computed.append(name)
-            return make(lambda progress: self.tell(Solving(iteration, name, progress)))
+            # What an interrupted run has spent is spent: the time is a result like any other.
+            return {**arrays, "seconds": np.array(time.monotonic() - begun)}
 
-        arrays = self.memo(f"{_name(iteration)}/{name}", now)
-        self.tell(BlockFinished(iteration, name, time.monotonic() - begun, not computed))
+        arrays = self.memo(f"{block_directory(iteration)}/{name}", now)
+        self.seconds.append(float(arrays["seconds"]))
+        self.tell(BlockFinished(iteration, name, self.seconds[-1], not computed, arrays))
         return arrays
 
 
@@ -260,19 +286,19 @@ def _candidate(run: _Run, iteration: int, key: Key[Array, ""], init: Any) -> Sol
     s, (n_c, _) = run.settings, run.sizes(iteration)
 
     def make(report: Report) -> Arrays:
-        return find_candidate(key, run.env, run.solver, n_c, init, report, s.hidden).to_arrays()
+        return find_candidate(key, run.env, run.candidate, n_c, init, report, s.hidden).to_arrays()
 
     like = fnn(key, run.env, s.hidden) if init is None else init
     return Solved.from_arrays(run.block(iteration, "candidate", n_c, make), like)
 
 
 def _references(run: _Run, iteration: int, key: Key[Array, ""], start: Any) -> Solved:
-    _, n_r = run.sizes(iteration)
+    (_, n_r), n_G = run.sizes(iteration), run.settings.n_G
 
     def make(report: Report) -> Arrays:
-        return find_references(key, run.env, run.solver, start, n_r, run.settings.n_G, report).to_arrays()
+        return find_references(key, run.env, run.references, start, n_r, n_G, report).to_arrays()
 
-    return Solved.from_arrays(run.block(iteration, "references", n_r, make), start)
+    return Solved.from_arrays(run.block(iteration, "references", n_r, make, n_G), start)
 
 
 def _comparison(
@@ -285,7 +311,7 @@ def _comparison(
         return compare(key, run.env, candidate, references, s.n_J, s.rejection, s.chunk, start).to_arrays()
 
     _, n_r = run.sizes(iteration)
-    return Comparison.from_arrays(run.block(iteration, "comparison", n_r, make))
+    return Comparison.from_arrays(run.block(iteration, "comparison", n_r, make, s.n_G))
 
 
 def _certificate(
@@ -314,7 +340,7 @@ def _certificate(
         )  # fmt: skip
         return {"json": np.array(certificate.to_json())}
 
-    return Certificate.from_json(str(run.block(iteration, "certificate", comparison.gaps.raw.shape[1], make)["json"]))
+    return Certificate.from_json(str(run.block(iteration, "certificate", 0, make)["json"]))
 
 
 def _performance(run: _Run, iteration: int, key: Key[Array, ""], policy: Policy) -> Performance:
@@ -358,13 +384,15 @@ def _first(many: Solution) -> Solution:
     return jax.tree.map(lambda x: x[0], many)
 
 
-def _result(tried: list[tuple[Any, Certificate]], chosen: int, reason: str) -> Result:
-    policy, certificate = tried[chosen]
-    return Result(policy, certificate, chosen + 1, tuple(c for _, c in tried), reason)
+def _lowest(tried: list[tuple[Any, Certificate]]) -> tuple[Any, Certificate]:
+    """The policy with the lowest bound; the first that is certified has it."""
+    return min(tried, key=lambda one: one[1].ucbog)
 
 
-def _elapsed(begun: float) -> Arrays:
-    return {"seconds": np.array(time.monotonic() - begun)}
+def _result(run: _Run, tried: list[tuple[Any, Certificate]], reason: str) -> Result:
+    policy, certificate = _lowest(tried)
+    history = tuple(c for _, c in tried)
+    return Result(policy, certificate, history.index(certificate) + 1, history, reason, sum(run.seconds))
 
 
 def _seed(key: Key[Array, ""]) -> int:
@@ -373,5 +401,6 @@ def _seed(key: Key[Array, ""]) -> int:
     return int(high << np.uint64(32) | low)
 
 
-def _name(iteration: int) -> str:
+def block_directory(iteration: int) -> str:
+    """Where the blocks of an iteration are."""
     return f"iteration-{iteration:02d}"

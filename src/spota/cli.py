@@ -8,13 +8,20 @@ from rich.console import Console
 from rich.markup import escape
 
 from spota import devices
+from spota.commands.assess import assess
+from spota.commands.compare import compare
+from spota.commands.domains import domains
 from spota.commands.envs import envs
+from spota.commands.explain import explain
 from spota.commands.play import play
+from spota.commands.report import report
 from spota.commands.reproduce import reproduce
 from spota.commands.rollout import rollout
+from spota.commands.sweep import sweep
 from spota.commands.train import train
 
-COMMANDS = {"envs": envs, "rollout": rollout, "play": play, "train": train, "reproduce": reproduce}
+COMMANDS = {"envs": envs, "rollout": rollout, "play": play, "train": train, "assess": assess, "reproduce": reproduce}
+COMMANDS |= {"domains": domains, "sweep": sweep, "compare": compare, "explain": explain, "report": report}
 ABOUT = "Train control policies on randomized simulators, and know how much return they can lose on an unseen domain."
 
 

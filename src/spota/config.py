@@ -13,7 +13,10 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from spota.envs.catapult import Catapult
+from spota.polopt import default_solver, exact, reference_solver
 from spota.polopt.analytic import Analytic
+from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO
 from spota.types import Env
 
@@ -40,7 +43,20 @@ def read_toml(path: str | Path) -> Table:
 def to_dict(settings: Any) -> Table:
     """A dataclass as TOML can say it: tuples are lists, what is None is left out, other dataclasses are tables."""
     values = {f.name: getattr(settings, f.name) for f in fields(settings) if f.init}
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    return {name: plain(value) for name, value in values.items() if value is not None}
+
+
+def plain(value: Any) -> Any:
+    """A setting as TOML can say it; an optimizer that is a function becomes its name."""
+    if is_dataclass(value):
+        return to_dict(value)
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    if callable(value):
+        return f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def from_flags(assignments: Sequence[str]) -> Table:
@@ -82,28 +98,17 @@ def suggest(wrong: str, names: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}."
 
 
-def _default(env: Env) -> Any:
-    from spota.polopt import default_solver  # type: ignore[attr-defined]
-
-    return default_solver(env)
-
-
-def _epopt(env: Env) -> Any:
-    del env
-    from spota.polopt.epopt import EPOpt  # type: ignore[import-not-found]
-
-    return EPOpt()
-
-
 ALGORITHMS: dict[str, Callable[[Env], Any]] = {
-    "default": _default,
+    "default": default_solver,
     "ppo": lambda _: PPO(),
     "udr": lambda _: PPO(fresh_domains=True),
-    "epopt": _epopt,
+    "epopt": lambda _: EPOpt(),
     "analytic": lambda _: Analytic(),
 }
 """Optimizers by name; each may fit its settings to the platform."""
-Preset = Literal["tuned", "paper"]
+SOLVERS = ("default", "ppo", "epopt", "analytic")
+"""Those that can work inside SPOTA: they solve for the domains that they are given."""
+Preset = Literal["tuned", "quick", "paper"]
 
 
 def optimizer(name: str, env: Env, preset: Preset = "tuned") -> Any:
@@ -113,9 +118,28 @@ def optimizer(name: str, env: Env, preset: Preset = "tuned") -> Any:
     tuned = ALGORITHMS[name](env)
     if preset == "tuned":
         return tuned
+    if preset == "quick":
+        raise ValueError(f"quick is a preset of spota; with --algo {name} write e.g. --set iterations=50.")
     if not hasattr(tuned, "paper"):
         raise ValueError(f"The paper has no settings for {name!r}; leave out --preset, or write --algo ppo.")
     return replace(tuned.paper(), fresh_domains=tuned.fresh_domains)
+
+
+def solvers(name: str, env: Env, preset: Preset = "tuned") -> tuple[Any, Any]:
+    """The optimizers of that name inside SPOTA, the candidate's and the references'.
+
+    `default` is the platform's best, and the closed form where there is one. `paper` has the paper's numbers for those
+    that the paper used, and ours for others.
+    """
+    if name not in SOLVERS:
+        raise ValueError(f"There is no solver {name!r}; {suggest(name, SOLVERS)}")
+    if name != "default":
+        tuned = ALGORITHMS[name](env)
+        one = tuned.paper() if preset == "paper" and hasattr(tuned, "paper") else tuned
+        return one, one
+    if isinstance(env, Catapult):
+        return exact.catapult, exact.catapult
+    return default_solver(env), reference_solver(env)
 
 
 def _assignment(text: str, name: str, value: str) -> Table:
@@ -126,14 +150,6 @@ def _assignment(text: str, name: str, value: str) -> Table:
         except tomllib.TOMLDecodeError:
             continue
     raise ValueError(f"--set {text}: {name!r} is no name of a setting; write NAME=VALUE, e.g. iterations=200.")
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return to_dict(value)
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 def _fitted(cls: Any, values: Mapping[str, Any], where: str, base: Any) -> Table:

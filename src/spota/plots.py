@@ -1,15 +1,22 @@
 """Arrays → figures, in colours that people with any colour vision can tell apart (Okabe, Ito 2008)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
+from spota.domain import DomainDistribution
+from spota.evaluate import Axis, Sweep
+from spota.gap import Gaps
+from spota.sobol import Indices
 from spota.studies import METHODS, STATED, Coverage, Example
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#595959"
+POLICY_COLORS, POLICY_LINES = (BLUE, ORANGE, GREEN, PURPLE, GREY), ("-", "--", "-.", ":")
 LINES = {
     "basic": ("-", "o"),
     "percentile": ("--", "s"),
@@ -56,6 +63,156 @@ def coverage(rows: Sequence[Coverage], n_G: int = 20) -> Figure:
     return figure
 
 
+def sweep(result: Sweep) -> Figure:
+    """Mean return over one parameter, shaded by one deviation, with the nominal value and the support marked."""
+    axis = result.axes[0]
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.axvspan(*_visible_support(axis), color="0.96", lw=0, label="distribution")
+    axes.axvline(axis.nominal, color=GREY, lw=1, ls="--", label="nominal")
+    for k, name in enumerate(result.policies):
+        color, line = POLICY_COLORS[k % len(POLICY_COLORS)], POLICY_LINES[k % len(POLICY_LINES)]
+        _band(axes, axis.values, result.returns[k].T, color, name, line)
+    axes.set(xlabel=_quantity(axis), ylabel="return", xlim=(axis.values[0], axis.values[-1]))
+    axes.set_title(_about(result), fontsize=9)
+    _tidy(axes)
+    return figure
+
+
+def sweep_map(result: Sweep) -> Figure:
+    """Mean return over two parameters, a panel a policy on one scale; a cross marks the nominal values."""
+    figure = Figure(figsize=(1.2 + 3.6 * len(result.policies), 3.8), layout="constrained")
+    panels = figure.subplots(1, len(result.policies), sharey=True, squeeze=False)[0]
+    meshes = [_map_panel(axes, result, k) for k, axes in enumerate(panels)]
+    panels[0].set_ylabel(_quantity(result.axes[0]))
+    figure.colorbar(meshes[0], ax=panels.tolist(), label="mean return")
+    figure.suptitle(_about(result), fontsize=9)
+    return figure
+
+
+def convergence(
+    ucbog: Float[np.ndarray, "runs iterations"], n_c: Sequence[int], n_r: Sequence[int], threshold: float
+) -> Figure:
+    """UCBOG and the numbers of domains over the iterations, shaded by one deviation across runs.
+
+    NaN where a run had ended before, or had no bound.
+    """
+    figure = Figure(figsize=(6.4, 5), layout="constrained")
+    bound, sizes = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    iterations = np.arange(1, ucbog.shape[1] + 1)
+    runs = "run" if len(ucbog) == 1 else "runs"
+    _band(bound, iterations, np.ma.masked_invalid(ucbog), BLUE, f"UCBOG, {len(ucbog)} {runs}")
+    bound.axhline(threshold, color=ORANGE, ls="--", label=f"threshold {threshold:g}")
+    sizes.plot(iterations, n_c, color=GREEN, marker="s", ms=4, label="$n_c$, candidate")
+    sizes.plot(iterations, n_r, color=PURPLE, marker="o", ms=4, label="$n_r$, each reference")
+    bound.set(ylabel="return", ylim=(0, None))
+    sizes.set(xlabel="iteration", ylabel="domains", ylim=(0, None))
+    sizes.set_xticks(iterations)
+    sizes.yaxis.get_major_locator().set_params(integer=True)
+    _tidy(bound)
+    _tidy(sizes)
+    return figure
+
+
+def learning_curves(
+    candidate_at: Float[np.ndarray, "a"],
+    candidates: Float[np.ndarray, "candidates a"],
+    reference_at: Float[np.ndarray, "b"],
+    references: Float[np.ndarray, "n_G b"],
+) -> Figure:
+    """Mean returns on their own domains: the candidates, the last one strong, and the references with their mean."""
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for axes, at, curves in ((left, candidate_at, candidates), (right, reference_at, references)):
+        axes.plot(at, curves.T, color=GREY, alpha=0.5, lw=0.8)
+        axes.set(xlabel="updates", ylabel="mean return on own domains")
+    left.plot(candidate_at, candidates[-1], color=BLUE, lw=2, label="last candidate")
+    right.plot(reference_at, references.mean(axis=0), color=BLUE, lw=2, label=f"mean of {len(references)} references")
+    _tidy(left)
+    _tidy(right)
+    return figure
+
+
+def gaps(found: Gaps, ucbog: float, threshold: float) -> Figure:
+    """Every gap sample, one column a reference, with what outlier rejection did, the mean and the bound."""
+    raw, final, replaced, clipped = (np.asarray(a) for a in (found.raw, found.final, found.replaced, found.clipped))
+    order = np.argsort(final.mean(axis=1), kind="stable")
+    x = np.repeat(np.arange(1, order.size + 1), final.shape[1])
+    raw, final, replaced, clipped = (a[order].ravel() for a in (raw, final, replaced, clipped))
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
+    parts = (
+        (raw < 0, raw, GREY, "1", "negative, as measured"),
+        (~replaced & ~clipped, final, BLUE, "o", "gap"),
+        (replaced & ~clipped, final, PURPLE, "D", "replaced by a better reference's"),
+        (clipped, final, ORANGE, "x", "clipped to zero"),
+    )
+    for which, y, color, marker, label in parts:
+        if which.any():
+            axes.scatter(x[which], y[which], color=color, marker=marker, s=24, label=label)
+    axes.axhline(final.mean(), color=GREEN, label=f"mean {final.mean():.4g}")
+    if np.isfinite(ucbog):
+        axes.axhline(ucbog, color=BLUE, ls="--", label=f"UCBOG {ucbog:.4g}")
+    axes.axhline(threshold, color=ORANGE, ls=":", label=f"threshold {threshold:.4g}")
+    axes.set(xlabel="references, by their mean gap", ylabel="gap in return", xticks=[])
+    _tidy(axes)
+    return figure
+
+
+def domains(drawn: Mapping[str, Mapping[str, np.ndarray]], nu: DomainDistribution) -> Figure:
+    """Where sets of domains lie in the distribution: one line a parameter, from its smallest to its largest value."""
+    names = varied(nu)
+    figure = Figure(figsize=(6.4, 1 + 0.26 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    for k, (label, group) in enumerate(drawn.items()):
+        x = [position(nu, name, np.ravel(group[name])) for name in names]
+        y = np.repeat(np.arange(len(names)), [values.size for values in x])
+        look = {"color": POLICY_COLORS[k % len(POLICY_COLORS)], "marker": "os^Dx"[k % 5], "s": 14, "alpha": 0.7}
+        axes.scatter(np.concatenate(x), y, label=label, **look)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xticks([0, 0.5, 1], ["smallest", "middle", "largest"])
+    axes.invert_yaxis()
+    axes.grid(color="0.92")
+    axes.set_axisbelow(True)
+    figure.legend(loc="outside upper center", ncols=3, fontsize=8, frameon=False)
+    return figure
+
+
+def attribution(indices: Indices) -> Figure:
+    """Shares of the variance of the return, alone and with interactions, largest first, with their intervals."""
+    names = [*indices.ranking, *(n for n in indices.names if n not in indices.ranking)]
+    order = [indices.names.index(name) for name in names]
+    figure = Figure(figsize=(6.4, 1 + 0.32 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    parts = ((indices.total, indices.total_interval, ORANGE, 0.2, "with interactions"),
+             (indices.first, indices.first_interval, BLUE, -0.2, "alone"))  # fmt: skip
+    for shares, interval, color, shift, label in parts:
+        x, ends = 100 * np.maximum(shares[order], 0), 100 * np.maximum(interval[order], 0)
+        reach = np.maximum([x - ends[:, 0], ends[:, 1] - x], 0)
+        error = {"xerr": reach, "error_kw": {"lw": 0.8}}
+        axes.barh(np.arange(len(names)) + shift, x, 0.4, color=color, label=label, **error)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="share of the variance [%]", xlim=(0, None))
+    axes.invert_yaxis()
+    _tidy(axes)
+    return figure
+
+
+def varied(nu: DomainDistribution) -> list[str]:
+    """The parameters that are random."""
+    return [name for name, p in nu.items() if p.marginal.support[0] < p.marginal.support[1]]
+
+
+def position(nu: DomainDistribution, name: str, values: np.ndarray) -> np.ndarray:
+    """0 is the smallest value that can be drawn, 1 the largest; without ends, the middle 99 % of the draws."""
+    marginal = nu[name].marginal
+    draws = marginal.draw(np.random.default_rng(0), 2000)
+    low, high = (
+        s if np.isfinite(s) else np.quantile(draws, q) for s, q in zip(marginal.support, (0.005, 0.995), strict=True)
+    )
+    return np.clip((values - low) / (high - low), 0, 1)
+
+
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write PNG and PDF; `path` has no suffix."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,12 +237,38 @@ def _coverage_panel(axes: Axes, rows: Sequence[Coverage]) -> None:
     axes.grid(color="0.92")
 
 
-def _band(axes: Axes, x: np.ndarray, values: np.ndarray, color: str, label: str) -> None:
+def _map_panel(axes: Axes, result: Sweep, policy: int) -> QuadMesh:
+    (first, second), mean = result.axes, result.mean
+    scale = {"vmin": mean.min(), "vmax": mean.max(), "cmap": "viridis", "shading": "nearest"}
+    mesh = axes.pcolormesh(second.values, first.values, mean[policy], **scale)
+    for color, width in (("white", 3), ("black", 1)):  # visible on any colour
+        axes.plot(second.nominal, first.nominal, "x", color=color, mew=width, ms=8, clip_on=False)
+    axes.set(title=result.policies[policy], xlabel=_quantity(second))
+    return mesh
+
+
+def _visible_support(axis: Axis) -> tuple[float, float]:
+    low, high = np.clip(axis.support, axis.values[0], axis.values[-1])
+    return float(low), float(high)
+
+
+def _quantity(axis: Axis) -> str:
+    return (axis.meaning or axis.name) + (f" [{axis.unit}]" if axis.unit != "-" else "")
+
+
+def _about(result: Sweep) -> str:
+    noise = "with" if result.noise else "without"
+    return f"{result.env}, {result.returns.shape[-1]} rollouts a point, others {result.others}, {noise} noise"
+
+
+def _band(axes: Axes, x: np.ndarray, values: np.ndarray, color: str, label: str, line: str = "-") -> None:
     mean, std = values.mean(axis=0), values.std(axis=0)
-    axes.plot(x, mean, color=color, label=label)
+    axes.plot(x, mean, color=color, ls=line, label=label)
     axes.fill_between(x, mean - std, mean + std, color=color, alpha=0.15, lw=0)
 
 
 def _tidy(axes: Axes) -> None:
     axes.grid(color="0.92")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=8, frameon=False)

@@ -35,7 +35,7 @@ class Run:
         """Make or reopen the directory; `warn` hears of damaged files that are computed again."""
         self.directory = Path(directory)
         self.config = tomllib.loads(tomli_w.dumps(config))  # as a later reader will see it
-        self.fingerprint = hashlib.sha256(json.dumps(self.config, sort_keys=True, default=str).encode()).hexdigest()
+        self.fingerprint = fingerprint_of(self.config)
         self.warn = warn
         self._block: str | None = None
         with explained(self.directory):
@@ -180,6 +180,11 @@ class Run:
         if len(kept) < len(lines):
             text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
             write_atomically(self._metrics, lambda file: file.write(text.encode()))
+
+
+def fingerprint_of(config: Mapping[str, Any]) -> str:
+    """What the blocks of a run are marked with: a digest of its config, as config.toml gives it."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def new_directory(wanted: str | Path) -> Path:

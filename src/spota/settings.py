@@ -7,6 +7,7 @@ from typing import Any
 from spota.bootstrap import check_alpha
 from spota.certificate import METHODS, SPENDING
 from spota.gap import RULES, check_choice
+from spota.types import Env
 
 NonDecrSeq = Callable[[int, int], int]
 """(n_0, iteration) → n; iterations count from 1, and n never falls."""
@@ -29,6 +30,13 @@ def constant(n_0: int, iteration: int) -> int:
 
 
 GROWTHS: dict[str, NonDecrSeq] = {"linear": linear_growth, "doubling": doubling, "constant": constant}
+PAPER: dict[str, dict[str, Any]] = {
+    "ball-balancer": {"beta": 50.0, "n_J": 120},
+    "cart-pole": {"beta": 60.0, "n_J": 50},
+}
+"""What tab_exp_hparams says about a platform."""
+THRESHOLD = 0.025
+"""β as a share of the largest return, or of the largest cost, where the paper has none; its own are 0.024 and 0.025."""
 
 
 @dataclass(frozen=True)
@@ -86,17 +94,24 @@ class Spota:
                 raise ValueError(f"{name}={value}: must be positive and finite; write {name}=60.")
         if not 0 < self.worst_share <= 1:
             raise ValueError(f"worst_share={self.worst_share}: a share is in ]0, 1]; write worst_share=0.2.")
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"hidden={self.hidden}: give the sizes of the hidden layers, e.g. (16, 16).")
         check_choice("method", self.method, METHODS)
         check_choice("rejection", self.rejection, RULES)
         check_choice("spend_alpha", self.spend_alpha, SPENDING)
         check_choice("growth", self.growth, GROWTHS)
 
     @classmethod
+    def tuned(cls, env: Env, **others: Any) -> "Spota":
+        """Our settings for a platform; its threshold is the paper's or, where that has none, a share of the returns."""
+        beta = THRESHOLD * (env.max_return if env.max_return > 0 else -env.min_return)
+        return cls(**{"beta": beta, **PAPER.get(env.name, {}), **others})
+
+    @classmethod
     def paper(cls, env_name: str, **others: Any) -> "Spota":
         """The values of tab_exp_hparams, with the paper's interval."""
-        own = {"ball-balancer": {"beta": 50.0, "n_J": 120}, "cart-pole": {"beta": 60.0, "n_J": 50}}
-        check_choice("env_name", env_name, own)
-        return cls(**{"method": "basic_pooled", **own[env_name], **others})
+        check_choice("env_name", env_name, PAPER)
+        return cls(**{"method": "basic_pooled", **PAPER[env_name], **others})
 
 
 def _at_least(name: str, value: int, least: int) -> None:

@@ -153,6 +153,18 @@ def train(settings: Training, run: Run, report: Report | None = None) -> Trained
     return trained
 
 
+def progress_figures(progress: Progress) -> dict[str, Any]:
+    """An optimizer's word for metrics.jsonl; means over its problems, if it solves several."""
+    return {
+        "iteration": progress.iteration,
+        "returns": float(progress.returns.mean()),
+        "survival": float(progress.survival.mean()),
+        "best": float(progress.best.mean()),
+        "steps": progress.steps,
+        **{name: float(values.mean()) for name, values in progress.metrics.items()},
+    }
+
+
 def statistics(outcome: Outcome) -> dict[str, Any]:
     """Mean and standard deviation of the returns over domains, the mean of the worst fifth, the share that survived."""
     values = np.asarray(outcome.returns, np.float64).mean(axis=1)
@@ -179,7 +191,7 @@ def _solve(
     def tell(progress: Progress):
         nonlocal best
         best = progress.policy
-        run.log(**_line(progress), seconds=round(time.perf_counter() - began, 3))
+        run.log(**progress_figures(progress), seconds=round(time.perf_counter() - began, 3))
         if report is not None:
             report(progress)
 
@@ -191,19 +203,6 @@ def _solve(
                 policies.save(jax.tree.map(lambda x: x[0], best), path)
         raise
     return {**to_arrays(solution), "seconds": np.array(time.perf_counter() - began)}
-
-
-def _line(progress: Progress) -> dict[str, Any]:
-    """One problem's figures, for metrics.jsonl."""
-    metrics = {name: float(values[0]) for name, values in progress.metrics.items()}
-    return {
-        "iteration": progress.iteration,
-        "returns": float(progress.returns[0]),
-        "survival": float(progress.survival[0]),
-        "best": float(progress.best[0]),
-        "steps": progress.steps,
-        **metrics,
-    }
 
 
 def _like(init: FNN) -> Solution:

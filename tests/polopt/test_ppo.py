@@ -18,7 +18,7 @@ from spota.envs import make
 from spota.marginals import Constant
 from spota.policies import fnn
 from spota.polopt.epopt import EPOpt
-from spota.polopt.ppo import PPO, Actor, normalised
+from spota.polopt.ppo import PPO, Actor, normalised, shuffled
 from spota.polopt.rows import AXIS
 from spota.types import Env, Scalar, Signal
 
@@ -157,6 +157,15 @@ def test_advantages_are_normalised_over_the_steps_that_were_taken():
     assert taken.mean() == pytest.approx(0, abs=1e-5)
     assert taken.std() == pytest.approx(1, rel=1e-4)
     assert (result[~np.asarray(alive)] == 0).all()
+
+
+@pytest.mark.parametrize("steps", [1, 5, 2500])
+def test_every_pass_takes_every_step_once_in_an_order_of_its_own(steps):
+    orders = np.asarray(shuffled(jax.random.key(0), 200, steps))
+    assert (np.sort(orders, axis=1) == np.arange(steps)).all()
+    if steps > 1:
+        assert orders.mean(axis=0) == pytest.approx((steps - 1) / 2, abs=0.15 * steps)  # no step has a favourite place
+        assert len({tuple(order) for order in orders}) > 60
 
 
 @pytest.mark.parametrize(

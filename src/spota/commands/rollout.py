@@ -1,5 +1,6 @@
 """`spota rollout`: how a policy fares on random domains."""
 
+from pathlib import Path
 from typing import Annotated
 
 import jax
@@ -8,6 +9,8 @@ import tyro
 
 from spota import policies
 from spota.commands.output import print_json, print_table
+from spota.commands.sources import domains_of
+from spota.domain import count
 from spota.envs import make
 from spota.rollout import Outcome, returns
 from spota.types import Env
@@ -18,6 +21,7 @@ def rollout(
     /,
     policy: str = "lqr",
     domains: int = 500,
+    on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     rollouts: int = 1,
     seed: int = 0,
     nominal: bool = False,
@@ -30,6 +34,7 @@ def rollout(
         env: The platform; `spota envs` lists them.
         policy: A controller (pd, lqr, energy), a policy file or a run directory.
         domains: How many random domains.
+        on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
         seed: The same seed gives the same domains, start states and noise.
         nominal: Run on the nominal domain only, `domains` times.
@@ -40,14 +45,20 @@ def rollout(
     chosen = policies.find(policy, platform)
     if rollouts < 1:
         raise ValueError(f"--rollouts {rollouts}: ask for at least 1 rollout a domain.")
+    if nominal and on:
+        raise ValueError(f"--nominal and --on {on} contradict each other; leave out one of them.")
     k_domains, k_rollouts = jax.random.split(jax.random.key(seed))
-    drawn = platform.domain.nominal(domains) if nominal else platform.domain.sample(k_domains, domains)
+    if on is not None:
+        drawn, platform = domains_of(on, platform)
+        domains = count(drawn)
+    else:
+        drawn = platform.domain.nominal(domains) if nominal else platform.domain.sample(k_domains, domains)
     outcome = returns(platform, chosen, drawn, jax.random.split(k_rollouts, (domains, rollouts)))
     summary = summarise(platform, outcome)
     if json:
         print_json({"env": env, "policy": policy, "seed": seed, "nominal": nominal, "noise": noise, **summary})
         return
-    where = f"the nominal domain, {domains} times" if nominal else f"{domains} random domains"
+    where = f"the nominal domain, {domains} times" if nominal else f"{domains} {'given' if on else 'random'} domains"
     columns = ("policy", "mean return", "std", "10 % quantile", "of at most", "survived")
     row = [f"{summary[k]:.1f}" for k in ("mean", "std", "quantile_10", "max_return")]
     print_table(f"{env} on {where}", columns, [(policy, *row, f"{100 * summary['survived']:.1f} %")])

@@ -1,125 +1,163 @@
-"""`spota train`: train a policy and keep it in a run directory."""
+"""`spota train`: train a policy until it is certified, or once with one optimizer, and keep it in a run directory."""
 
-import time
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import tyro
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from spota import training
-from spota.commands.output import console, print_json, progress_console
-from spota.config import Preset, from_flags, to_dict
+from spota import plan, training
+from spota.algorithm import BlockStarted, Result, Solving
+from spota.certifying import certify, describe_result
+from spota.commands.output import console, print_json
+from spota.commands.running import BETA, Solver, flag, positional, running, say, settings_file, told_by, warn
+from spota.config import SOLVERS, Preset, from_flags, suggest, to_dict
+from spota.envs import make
 from spota.files import plain
-from spota.polopt import solve
+from spota.live import duration
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
-from spota.run import Run, new_directory
+from spota.settings import Spota
 
-Algorithm = Literal["default", "ppo", "udr", "epopt", "analytic"]
+Algorithm = Literal["spota", "default", "ppo", "udr", "epopt", "analytic"]
+
+
+def _names(settings: type) -> str:
+    return ", ".join(f.name for f in fields(settings))
+
+
 SET_HELP = (
-    "Settings of the optimizer as NAME=VALUE, e.g. --set iterations=200 learning_rate=1e-3. "
-    f"ppo, udr and epopt have {', '.join(f.name for f in fields(PPO))}; "
-    f"analytic has {', '.join(f.name for f in fields(Analytic))}."
+    "Settings as NAME=VALUE. With spota a name has a table before it: --set spota.n_c=10 candidate.iterations=100 "
+    f"reference.iterations=50. spota has {_names(Spota)}. The optimizers, and the other algorithms without a table "
+    f"(--set iterations=200 learning_rate=1e-3): ppo, udr and epopt have {_names(PPO)}; "
+    f"analytic has {_names(Analytic)}."
 )
 
 
-def _flag(default: str, metavar: str, name: str | None = None, about: str | None = None) -> Any:
-    """A flag that is None when it is not given, because a file may give it; the help names the default."""
-    return tyro.conf.arg(name=name, metavar=metavar, help=about, help_behavior_hint=f"(default: {default})")
-
-
 def train(
-    env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")],
+    env: Annotated[str | None, tyro.conf.Positional, positional("ENV")] = None,
     /,
-    algo: Annotated[Algorithm | None, _flag("default", f"{{{','.join(get_args(Algorithm))}}}")] = None,
-    domains: Annotated[int | None, _flag("10", "N")] = None,
+    algo: Annotated[Algorithm | None, flag("spota", f"{{{','.join(get_args(Algorithm))}}}")] = None,
+    preset: Annotated[Preset | None, flag("tuned", f"{{{','.join(get_args(Preset))}}}")] = None,
+    solver: Annotated[Solver | None, flag("default", f"{{{','.join(SOLVERS)}}}")] = None,
+    beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
+    max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
+    domains: Annotated[int | None, flag("10", "N")] = None,
     nominal: bool = False,
-    seed: Annotated[int | None, _flag("0", "N")] = None,
-    preset: Annotated[Preset | None, _flag("tuned", "{tuned,paper}")] = None,
-    config: Annotated[Path | None, _flag("none", "FILE.toml")] = None,
-    settings: Annotated[tuple[str, ...], _flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
-    hidden: Annotated[tuple[int, ...], _flag("16 16", "SIZE ...")] = (),
-    out: Annotated[Path | None, _flag("runs/ENV-ALGO-TIME", "DIR")] = None,
+    seed: Annotated[int | None, flag("0", "N")] = None,
+    hidden: Annotated[tuple[int, ...], flag("16 16", "SIZE ...")] = (),
+    config: Annotated[Path | None, flag("none", "FILE.toml")] = None,
+    settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
+    out: Annotated[Path | None, flag("runs/ENV-ALGO-TIME", "DIR")] = None,
+    resume: Annotated[Path | None, flag("none", "DIR")] = None,
+    tensorboard: bool = False,
     json: bool = False,
 ) -> None:
-    """Train a policy on random domains and evaluate it on 500 others that it has never seen.
+    """Train a policy, and find out how much return it can lose on a domain that it has never seen.
 
-    Settings come from the preset, then from --config, then from the other flags. The same command with the same --out
-    continues a run that was interrupted, and shows one that is finished.
+    SPOTA trains candidates on more and more random domains, compares each with references that were trained on other
+    ones, and ends when the upper bound on the gap between them is at most β. The run directory has the policy, its
+    certificate and every finished step. The same command with the same --out, or --resume DIR alone, continues a run
+    that was interrupted, and shows one that is finished. A run that ends without a certificate says so, and its exit
+    code is 0 like that of any finished run.
+
+    Settings come from the preset, then from --config, then from the other flags.
 
     Args:
         env: The platform; `spota envs` lists them.
-        algo: default (the platform's best solver), ppo, udr (PPO on fresh random domains in every iteration),
-            epopt (PPO on the worst rollouts), or analytic (gradients through the simulator).
-        domains: How many random training domains.
-        nominal: Train on the nominal domain only, as often as there would be random ones.
+        algo: spota (until certified); or once, on a number of domains, without a certificate: default (the platform's
+            best solver), ppo, udr (PPO on fresh random domains in every iteration), epopt (PPO on the worst rollouts),
+            analytic (gradients through the simulator).
+        preset: tuned (our settings), quick (the Cart-Pole in about two minutes, for a first look), or paper (the
+            paper's numbers and interval; with --solver ppo the paper's PPO, too).
+        solver: What solves for candidates and references inside spota.
+        beta: The threshold of spota: the loss of return, on average, that is accepted.
+        max_minutes: spota begins no iteration after this time.
+        domains: How many random training domains; not for spota, which has spota.n_c.
+        nominal: Train on the nominal domain only, as often as there would be random ones; not for spota.
         seed: The same seed gives the same result.
-        preset: tuned (our settings) or paper (the paper's, for ppo, udr and epopt).
-        config: A TOML file with settings: these flags by name, and a table [optimizer]. The config.toml of any run
-            is one.
         hidden: Sizes of the network's hidden layers.
+        config: A TOML file with settings: env, algo, preset, solver and seed by name, and tables: [spota], [candidate]
+            and [reference], or [optimizer] for the other algorithms. The config.toml of any run is one.
         out: The run directory.
+        resume: A run directory to go on with; nothing else needs to be said.
+        tensorboard: Write curves for TensorBoard into the run directory, too.
         json: Print one JSON document instead of words; progress stays on standard error.
     """
-    flags = {"env": env, "algo": algo, "domains": domains, "nominal": nominal or None, "seed": seed, "preset": preset}
-    chosen = training.resolve(config, {**flags, "hidden": hidden or None, "optimizer": from_flags(settings)})
-    directory = out or new_directory(Path("runs") / f"{env}-{chosen.algo}-{time.strftime('%Y%m%d-%H%M%S')}")
-    with Run(directory, to_dict(chosen), warn=_warn) as run:
-        try:
-            with Live(chosen.algo) as live:
-                trained = training.train(chosen, run, live.show)
-        except KeyboardInterrupt:
-            _say_what_is_left(directory)
-            raise
-    for warning in trained.warnings:
-        _warn(warning)
-    if json:
-        print_json(plain({**trained.to_dict(), "directory": directory}))
+    file, directory = settings_file(config, out, resume)
+    name = _algorithm(algo, env, file)
+    flags = {"env": env, "algo": name, "preset": preset, "seed": seed}
+    if name == "spota":
+        _refuse({"--domains": domains is not None, "--nominal": nominal}, "spota: write e.g. --set spota.n_c=10")
+        layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes, hidden))]
+        _until_certified(plan.resolve(file, {**flags, "solver": solver}, layers), directory, tensorboard, json)
         return
-    where = f"The policy is in {directory}; run it with: spota rollout {env} --policy {directory}"
-    console.print(f"{trained}\n{where}", soft_wrap=True, markup=False)
+    given = {"--solver": solver, "--beta": beta, "--max-minutes": max_minutes}
+    _refuse({flag: value is not None for flag, value in given.items()}, f"{name}: it is for --algo spota")
+    flags |= {"domains": domains, "nominal": nominal or None, "hidden": hidden or None}
+    _once(training.resolve(file, {**flags, "optimizer": from_flags(settings)}), directory, tensorboard, json)
 
 
-class Live:
-    """A line on standard error that follows the training."""
-
-    def __init__(self, title: str):
-        """Before the first iteration, while the program is compiled."""
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[figures]}"))
-        self._progress = Progress(*columns, TimeRemainingColumn(), console=progress_console, transient=True)
-        self._task: TaskID = self._progress.add_task(title, total=None, figures="compiling …")
-
-    def __enter__(self) -> "Live":
-        """Show the line."""
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object):
-        """Take the line away."""
-        self._progress.stop()
-
-    def show(self, now: solve.Progress):
-        """Bring the line up to date."""
-        speed = self._progress.tasks[0].speed or 0.0
-        figures = (
-            f"{now.iteration}/{now.iterations}  return {now.returns.mean():.1f}  best {now.best.mean():.1f}  "
-            f"survived {100 * now.survival.mean():.0f} %  {speed * now.steps / 1e6:.2f} M steps/s"
-        )
-        self._progress.update(self._task, total=now.iterations, completed=now.iteration, figures=figures)
+def _algorithm(algo: str | None, env: str | None, file: Path | None) -> str:
+    """What is to be trained with; a file may say it, and the platform, too."""
+    told = told_by(file)
+    if env is None and "env" not in told:
+        raise ValueError("Which platform? Write e.g. spota train cart-pole; `spota envs` lists them.")
+    name = algo or told.get("algo", "spota")
+    if name == "assess":
+        raise ValueError(f"{file} belongs to an assessment; write spota assess --config {file}.")
+    if name not in get_args(Algorithm):
+        raise ValueError(f"{file}: there is no algorithm {name!r}; {suggest(str(name), get_args(Algorithm))}")
+    return name
 
 
-def _warn(text: str) -> None:
-    progress_console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+def _refuse(given: dict[str, bool], why: str) -> None:
+    for flag_name, is_given in given.items():
+        if is_given:
+            raise ValueError(f"{flag_name} has no meaning for --algo {why}.")
 
 
-def _say_what_is_left(directory: Path) -> None:
-    names = sorted(p.name for p in directory.iterdir() if not p.name.startswith("."))
-    policy = "the policy is the best so far" if "policy.npz" in names else "no policy yet"
-    progress_console.print(
-        f"{directory} has {', '.join(names)}: {policy}. The same command with --out {directory} goes on.",
-        soft_wrap=True,
-        markup=False,
+def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: bool, json: bool) -> None:
+    env = make(chosen.env)
+    with running(directory, f"{chosen.env}-spota", chosen.table(), env, chosen.spota.beta, tensorboard) as (run, tell):
+        result = certify(chosen, env, run, tell)
+    if json:
+        print_json(plain({**describe_result(chosen, result), "directory": run.directory}))
+        return
+    text = f"{result.certificate}\n{_ending(chosen, result)}\n{_next_steps(chosen.env, run.directory)}"
+    say(text, console)
+
+
+def _once(chosen: training.Training, directory: Path | None, tensorboard: bool, json: bool) -> None:
+    env, name = make(chosen.env), f"{chosen.env}-{chosen.algo}"
+    with running(directory, name, to_dict(chosen), env, None, tensorboard) as (run, tell):
+        tell(BlockStarted(1, "training", chosen.domains))
+        trained = training.train(chosen, run, lambda progress: tell(Solving(1, "training", progress)))
+    for warning in trained.warnings:
+        warn(warning)
+    if json:
+        print_json(plain({**trained.to_dict(), "directory": run.directory}))
+        return
+    say(f"{trained}\n{_next_steps(chosen.env, run.directory)}", console)
+
+
+def _ending(chosen: plan.Plan, result: Result) -> str:
+    """How the run ended, and what to do about it."""
+    n = len(result.history)
+    iterations = f"{n} iteration{'s' if n > 1 else ''} and {duration(result.seconds)}"
+    if result.reason == "certified":
+        return f"It took {iterations}."
+    limit = "spota.max_iterations" if result.reason == "max_iterations" else "--max-minutes"
+    more = "leave out --preset quick" if chosen.preset == "quick" else f"give it a higher {limit} and a new --out"
+    return (
+        f"It stopped after {iterations} without reaching the threshold; the policy of iteration {result.iteration}, "
+        f"which has the lowest bound, is kept. To go further, {more}; or accept more loss with --beta."
+    )
+
+
+def _next_steps(env: str, directory: Path) -> str:
+    return (
+        f"The policy is in {directory}. Run it on 500 random domains, and see it move:\n"
+        f"  spota rollout {env} --policy {directory}\n"
+        f"  spota play {env} --policy {directory}"
     )

@@ -1,5 +1,7 @@
 """Policies with parameters: a feed-forward network (FNN 16-16 tanh by default) and a linear map."""
 
+from pathlib import Path
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -31,6 +33,10 @@ class FNN(eqx.Module):
             x = jnp.tanh(jnp.tensordot(weight, x, 1) + _column(bias, x.ndim))
         return jnp.tensordot(self.weights[-1], x, 1) + _column(self.biases[-1], x.ndim)
 
+    def save(self, path: str | Path) -> Path:
+        """Write a policy file; `spota.load` reads it."""
+        return _save(self, path)
+
     @property
     def hidden(self) -> tuple[int, ...]:
         """Sizes of the hidden layers."""
@@ -48,6 +54,10 @@ class Linear(eqx.Module):
         command = jnp.tensordot(self.gains, observation, 1)
         return _column(self.contract.action_scale, command.ndim) * command
 
+    def save(self, path: str | Path) -> Path:
+        """Write a policy file; `spota.load` reads it."""
+        return _save(self, path)
+
 
 def fnn(key: Key[Array, ""], env: Env, hidden: tuple[int, ...] = (16, 16)) -> FNN:
     """A network with orthogonal weights; the last layer is small, so that a new policy does little."""
@@ -61,6 +71,12 @@ def fnn(key: Key[Array, ""], env: Env, hidden: tuple[int, ...] = (16, 16)) -> FN
         for k, gain, into, out in zip(jax.random.split(key, len(gains)), gains, sizes[:-1], sizes[1:], strict=True)
     )
     return FNN(weights, tuple(jnp.zeros(size) for size in sizes[1:]), Contract.of(env))
+
+
+def _save(policy: FNN | Linear, path: str | Path) -> Path:
+    from spota.policies.storage import save  # which knows these classes
+
+    return save(policy, path)
 
 
 def _column(values: Float[Array, "c"] | tuple[float, ...], ndim: int) -> Float[Array, "c *ones"]:

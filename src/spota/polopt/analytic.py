@@ -45,9 +45,9 @@ class Analytic:
     barrier_start: float = 0.7
     """Where the barrier begins, as a share of the way to failure; a rollout that starts closer begins free of it."""
     smoothing: float = 0.0
-    """Width of a kernel around each training domain, as a share of the domains' own standard deviation; 0: none."""
+    """Width of a kernel around each training domain, in standard deviations of ν; 0 trains on the domains alone."""
     segment: int = 50
-    """Steps between two stored states; the steps in between are computed again on the way back."""
+    """Steps between two states that are stored for the way back; those in between are computed again."""
     evaluate_every: int = 5
     evaluation_rollouts: int = 20
     fresh_domains: bool = False
@@ -56,10 +56,8 @@ class Analytic:
         """Refuse settings that cannot work."""
         at_least_one(self, "iterations", "rollouts", "segment", "evaluate_every", "evaluation_rollouts")
         positive(self, "learning_rate", "clip_norm")
-        if self.barrier < 0:
-            raise ValueError(f"barrier = {self.barrier}: cannot be negative; 0 leaves it out.")
-        if not 0 <= self.smoothing <= 1:
-            raise ValueError(f"smoothing = {self.smoothing}: is a share from 0 to 1.")
+        if not (self.barrier >= 0 and self.smoothing >= 0):
+            raise ValueError(f"barrier = {self.barrier}, smoothing = {self.smoothing}: neither can be negative.")
 
     def check(self, env: Env):
         """Refuse an environment whose steps the segments do not divide."""
@@ -76,7 +74,7 @@ class Analytic:
         """One Adam step; a gradient that is not finite is left out."""
         k_rows, k_smooth = jax.random.split(key)
         rows = all_rows(domains, k_rows, self.rollouts)
-        rows = my_share(smoothed(k_smooth, env.domain, domains, rows, self.smoothing))
+        rows = my_share(smoothed(k_smooth, env.domain, rows, self.smoothing))
         value, gradient = jax.value_and_grad(self.loss)(state.policy, env, rows)
         value, gradient = mean_over_devices((value, gradient))
         norm = optax.tree.norm(gradient)
@@ -97,6 +95,7 @@ class Analytic:
         begin = rollout.begin(env, rows.domains, rows.keys)
         free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
 
+        @jax.checkpoint
         def step(carry, t):
             world, total = carry
             world, now = rollout.advance(env, act, rows.domains, words, t, world)

@@ -15,8 +15,8 @@ from spota.domain import Domains
 from spota.policies.network import FNN
 from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.gae import advantages
-from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
-from spota.types import Env
+from spota.polopt.rows import AXIS, Rows, all_rows, my_share
+from spota.types import Env, Trajectories
 
 EXPLORATION_STREAM = 2
 
@@ -60,14 +60,14 @@ class PPOState(eqx.Module):
 
 
 class Batch(eqx.Module):
-    """What the updates of an iteration learn from; channel first, then time, then rollout."""
+    """What the updates of an iteration learn from: channel first, then time and rollout, or both as one axis."""
 
-    observations: Float[Array, "d T n"]
-    actions: Float[Array, "a T n"]
-    log_likelihoods: Float[Array, "T n"]
-    advantages: Float[Array, "T n"]
-    targets: Float[Array, "T n"]
-    alive: Bool[Array, "T n"]
+    observations: Float[Array, "d *n"]
+    actions: Float[Array, "a *n"]
+    log_likelihoods: Float[Array, "*n"]
+    advantages: Float[Array, "*n"]
+    targets: Float[Array, "*n"]
+    alive: Bool[Array, "*n"]
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,14 @@ class PPO:
 
     def learn(self, env: Env, rows: Rows, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect these rows, each device its share, then several passes of minibatch updates."""
-        batch = collect_batch(self, env, my_share(rows), state.nets)
+        batch = judged(self, state.nets, explore(env, my_share(rows), state.nets.actor))
+        return self.fit(batch, key, state)
 
-        def epoch(state, key):
-            times = jax.random.permutation(key, env.max_steps).reshape(self.minibatches, -1)
-            return jax.lax.scan(lambda s, t: self._minibatch(batch, s[0], s[1], t), state, times)
-
-        (nets, adam), figures = jax.lax.scan(epoch, (state.nets, state.adam), jax.random.split(key, self.epochs))
+    def fit(self, batch: Batch, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
+        """All updates of an iteration; each pass takes the time steps in another order."""
+        orders = shuffled(key, self.epochs, batch.alive.shape[0]).reshape(self.epochs * self.minibatches, -1)
+        start = state.nets, state.adam
+        (nets, adam), figures = jax.lax.scan(lambda s, times: self._minibatch(batch, *s, times), start, orders)
         figures = {name: values.mean() for name, values in figures.items()}
         moved = PPOState(nets, adam, state.iteration)
         finite = jnp.isfinite(figures["loss"])
@@ -153,16 +154,17 @@ class PPO:
         return state.nets.actor.policy
 
     def _minibatch(self, batch: Batch, nets: Any, adam: Any, times: Int[Array, "t"]) -> tuple[tuple[Nets, Any], dict]:
-        part = at_times(batch, times)
-        (value, figures), gradient = jax.value_and_grad(loss, has_aux=True)(nets, part, self.clip)
-        value, figures, gradient = mean_over_devices((value, figures, gradient))
+        gradient, figures = jax.grad(loss, has_aux=True)(nets, at_times(batch, times), self.clip)
+        gradient, figures = jax.lax.psum((gradient, figures), AXIS)  # the only meeting of the devices in an update
+        taken = jnp.maximum(figures.pop("taken"), 1.0)
+        gradient, figures = jax.tree.map(lambda total: total / taken, (gradient, figures))
         step, adam = self._optimizer().update(gradient, adam)
-        return (cast(Nets, optax.apply_updates(nets, step)), adam), {"loss": value, **figures}
+        return (cast(Nets, optax.apply_updates(nets, step)), adam), figures
 
     def _optimizer(self) -> optax.GradientTransformation:
         updates = self.iterations * self.epochs * self.minibatches
         rate = optax.linear_schedule(self.learning_rate, 0.0, updates) if self.decay else self.learning_rate
-        return optax.chain(optax.clip_by_global_norm(self.clip_norm), optax.adam(rate))
+        return optax.flatten(optax.chain(optax.clip_by_global_norm(self.clip_norm), optax.adam(rate)))
 
 
 def new_critic(key: Key[Array, ""], policy: FNN) -> Critic:
@@ -185,22 +187,27 @@ def exploring(actor: Actor) -> rollout.Act:
     return act
 
 
-def collect_batch(ppo: PPO, env: Env, rows: Rows, nets: Nets) -> Batch:
-    """Roll out with exploration; advantages, value targets and likelihoods for the updates."""
-    words, act = randomness.words(rows.keys), exploring(nets.actor)
+def explore(env: Env, rows: Rows, actor: Actor) -> Trajectories:
+    """Roll out with exploration."""
+    words, act = randomness.words(rows.keys), exploring(actor)
 
     def body(world, t):
         world, step = rollout.advance(env, act, rows.domains, words, t, world)
         return world, (step.observation, step.action, step.reward, step.alive)
 
     start = rollout.begin(env, rows.domains, rows.keys)
-    world, (observations, actions, rewards, alive) = jax.lax.scan(body, start, jnp.arange(env.max_steps))
-    observations, actions = jnp.moveaxis(observations, 1, 0), jnp.moveaxis(actions, 1, 0)
-    last = rollout.look(env, rows.domains, words, jnp.int32(env.max_steps), world)
-    values = nets.critic(observations)
-    raw = advantages((1 - ppo.gamma) * rewards, values, nets.critic(last), alive, world.alive, ppo.gamma, ppo.lam)
+    world, steps = jax.lax.scan(body, start, jnp.arange(env.max_steps))
+    return Trajectories(*steps, rollout.look(env, rows.domains, words, jnp.int32(env.max_steps), world), world.alive)
+
+
+def judged(ppo: PPO, nets: Nets, seen: Trajectories) -> Batch:
+    """Advantages, value targets and likelihoods for the updates."""
+    observations, actions = jnp.moveaxis(seen.observations, 1, 0), jnp.moveaxis(seen.actions, 1, 0)
+    rewards = (1 - ppo.gamma) * seen.rewards
+    values, last = nets.critic(observations), nets.critic(seen.last_observation)
+    raw = advantages(rewards, values, last, seen.alive, seen.survived, ppo.gamma, ppo.lam)
     likelihoods = nets.actor.log_likelihood(observations, actions)
-    return Batch(observations, actions, likelihoods, normalised(raw, alive), raw + values, alive)
+    return Batch(observations, actions, likelihoods, normalised(raw, seen.alive), raw + values, seen.alive)
 
 
 def normalised(raw: Float[Array, "T n"], alive: Bool[Array, "T n"]) -> Float[Array, "T n"]:
@@ -212,20 +219,34 @@ def normalised(raw: Float[Array, "T n"], alive: Bool[Array, "T n"]) -> Float[Arr
     return taken * (raw - mean) / (jnp.sqrt(variance) + 1e-8)
 
 
+def shuffled(key: Key[Array, ""], passes: int, steps: int) -> Int[Array, "passes steps"]:
+    """The numbers below `steps` in a random order, for every pass.
+
+    Words with random high bits and the number in their low bits are sorted: ten times faster than
+    `jax.random.permutation`, which sorts pairs, twice.
+    """
+    low = (steps - 1).bit_length()
+    words = jax.random.bits(key, (passes, steps)) << low | jnp.arange(steps, dtype=jnp.uint32)[None]
+    return (jnp.sort(words, axis=1) & np.uint32(2**low - 1)).astype(jnp.int32)
+
+
 def at_times(batch: Batch, times: Int[Array, "t"]) -> Batch:
-    """The batch at some time steps; whole rows of memory, so that it costs little."""
-    return jax.tree.map(lambda x: jnp.take(x, times, axis=x.ndim - 2, mode="clip"), batch)
+    """All rollouts at some time steps, as one axis: whole rows of memory, so that it costs little."""
+
+    def take(x):
+        rows = jnp.take(x, times, axis=x.ndim - 2, mode="clip")
+        return rows.reshape(*x.shape[:-2], -1)
+
+    return jax.tree.map(take, batch)
 
 
 def loss(nets: Nets, batch: Batch, clip: float) -> tuple[Float[Array, ""], dict]:
-    """The clipped surrogate, minus; and the critic's squared error."""
-    actor, critic = nets.actor, nets.critic
+    """The clipped surrogate, minus, and the critic's squared error: sums over the steps that were taken."""
     taken = batch.alive.astype(jnp.float32)
-    size = jax.lax.pmean(taken.sum(), AXIS) + 1e-6
-    ratio = jnp.exp(actor.log_likelihood(batch.observations, batch.actions) - batch.log_likelihoods)
+    ratio = jnp.exp(nets.actor.log_likelihood(batch.observations, batch.actions) - batch.log_likelihoods)
     clipped = jnp.clip(ratio, 1 - clip, 1 + clip)
-    surrogate = jnp.minimum(ratio * batch.advantages, clipped * batch.advantages)
-    error = (critic(batch.observations) - batch.targets) ** 2
-    actor_loss, critic_loss = -(taken * surrogate).sum() / size, (taken * error).sum() / size
-    moved = (taken * (jnp.abs(ratio - 1) > clip)).sum() / size
-    return actor_loss + critic_loss, {"critic_error": critic_loss, "clipped": moved}
+    surrogate = taken @ jnp.minimum(ratio * batch.advantages, clipped * batch.advantages)
+    error = taken @ (nets.critic(batch.observations) - batch.targets) ** 2
+    moved = taken @ (jnp.abs(ratio - 1) > clip).astype(jnp.float32)
+    total = error - surrogate
+    return total, {"loss": total, "critic_error": error, "clipped": moved, "taken": taken.sum()}

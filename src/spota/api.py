@@ -1,0 +1,145 @@
+"""SPOTA from Python: `spota.train` and `spota.assess`."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+
+from spota import certifying, config, devices
+from spota.algorithm import Assessment, Listener, Result, to_all
+from spota.certificate import fingerprint
+from spota.envs import PLATFORMS, make
+from spota.live import Live
+from spota.plan import OWN, Plan, complete, flag_tables
+from spota.policies import find
+from spota.polopt.solve import Optimizer
+from spota.polopt.solver import Solver
+from spota.run import Run
+from spota.settings import Spota
+from spota.types import Env, Policy
+
+Settings = Mapping[str, Any]
+
+
+def train(
+    env: str | Env,
+    *,
+    preset: config.Preset = "tuned",
+    solver: str = "default",
+    seed: int = 0,
+    beta: float | None = None,
+    max_minutes: float | None = None,
+    settings: Spota | Settings | None = None,
+    candidate: Optimizer | Solver | Settings | None = None,
+    reference: Optimizer | Solver | Settings | None = None,
+    out: str | Path | None = None,
+    progress: bool = False,
+    report: Listener | None = None,
+) -> Result:
+    """Train a policy until the upper bound on what it loses on unseen domains is at most β: Algorithm 1.
+
+    result = spota.train("cart-pole", preset="quick", seed=0)
+    print(result.certificate)
+    result.policy.save("policy.npz")
+
+    Args:
+        env: A platform, or its name.
+        preset: tuned (our settings), quick (about two minutes) or paper (the paper's numbers and interval).
+        solver: The optimizers inside: default (the platform's best), ppo, epopt or analytic.
+        seed: The same seed gives the same result.
+        beta: The threshold β, in return.
+        max_minutes: No iteration begins after this time.
+        settings: Settings of Algorithm 1 that differ from the preset, e.g. {"n_c": 10}, or all of them.
+        candidate: Settings of the candidate's optimizer that differ, e.g. {"iterations": 50}, or another optimizer.
+        reference: The same for the references.
+        out: A run directory. The same call continues what was interrupted; without it nothing is written.
+        progress: Show on standard error how it goes.
+        report: A function that hears every event of the run.
+    """
+    devices.use_all_cores()
+    platform = _platform(env)
+    given = {"spota": settings, "candidate": candidate, "reference": reference}
+    head = _head(platform, preset=preset, solver=solver, seed=seed)
+    plan = _complete(head, platform, given, flag_tables(beta, max_minutes))
+    with _opened(out, plan) as run, _shown(progress, plan, platform, report) as listener:
+        return certifying.certify(plan, platform, run, listener)
+
+
+def assess(
+    policy: str | Path | Policy,
+    env: str | Env,
+    *,
+    preset: config.Preset = "tuned",
+    solver: str = "default",
+    seed: int = 0,
+    beta: float | None = None,
+    settings: Spota | Settings | None = None,
+    reference: Optimizer | Solver | Settings | None = None,
+    out: str | Path | None = None,
+    progress: bool = False,
+    report: Listener | None = None,
+) -> Assessment:
+    """A certificate for a policy that exists already, trained anywhere: any callable, a file, a run or a controller.
+
+    print(spota.assess("policy.npz", "cart-pole").certificate)
+
+    References start from the policy itself if it is one of our networks, else from a network that imitates it. The
+    arguments are those of `train`.
+    """
+    devices.use_all_cores()
+    platform = _platform(env)
+    name = str(policy) if isinstance(policy, str | Path) else None
+    found = find(policy, platform) if isinstance(policy, str | Path) else policy
+    told = {"policy": name, "policy_sha256": identity(found, platform)}
+    head = _head(platform, algo="assess", preset=preset, solver=solver, seed=seed, **told)
+    plan = _complete(head, platform, {"spota": settings, "reference": reference}, flag_tables(beta))
+    with _opened(out, plan) as run, _shown(progress, plan, platform, report) as listener:
+        return certifying.assess(plan, platform, found, run, listener)
+
+
+def identity(policy: Policy, env: Env) -> str:
+    """The fingerprint of a policy or, if it is any callable, of what it does where it may come."""
+    low, high = (jnp.asarray([getattr(s, end) for s in env.observations])[:, None] for end in ("low", "high"))
+    seen = low + (high - low) * jax.random.uniform(jax.random.key(0), (len(env.observations), 256))
+    return fingerprint(policy) or hashlib.sha256(np.asarray(policy(seen)).tobytes()).hexdigest()
+
+
+def _platform(env: str | Env) -> Env:
+    return make(env) if isinstance(env, str) else env
+
+
+def _head(env: Env, **told: Any) -> Plan:
+    """The plan without its tables; a platform that `make` does not give is described."""
+    known = env.name in PLATFORMS and env is make(env.name)
+    about = None if known else {"domain": env.domain.to_dict(), "effects": repr(env.effects)}
+    return Plan(env.name, **told, platform=about)
+
+
+def _complete(head: Plan, env: Env, given: Mapping[str, Any], limits: Mapping[str, Any]) -> Plan:
+    """The plan with the arguments' settings and objects."""
+    told = {name: value for name, value in given.items() if value is not None}
+    objects = [value for name, value in told.items() if name != "spota" and not isinstance(value, Mapping)]
+    plan = complete(head, env, [("the arguments", told), ("the arguments", limits)])
+    return replace(plan, solver=OWN) if objects else plan
+
+
+def _opened(out: str | Path | None, plan: Plan) -> contextlib.AbstractContextManager[Run | None]:
+    return contextlib.nullcontext() if out is None else Run(out, plan.table())
+
+
+@contextlib.contextmanager
+def _shown(progress: bool, plan: Plan, env: Env, report: Listener | None) -> Iterator[Listener | None]:
+    """The listener, with the display before it if that is wanted."""
+    if not progress:
+        yield report
+        return
+    console = Console(stderr=True, highlight=False)
+    with Live(console, plan.env, env.max_return, plan.spota.beta) as live:
+        yield to_all(live, report)

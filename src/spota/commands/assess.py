@@ -1,0 +1,85 @@
+"""`spota assess`: a certificate for a policy that exists already."""
+
+from pathlib import Path
+from typing import Annotated, get_args
+
+import tyro
+
+from spota import plan
+from spota.algorithm import Assessment
+from spota.api import identity
+from spota.certifying import assess as assess_as_planned
+from spota.certifying import describe_assessment
+from spota.commands.output import console, print_json
+from spota.commands.running import BETA, Solver, flag, positional, running, say, settings_file, told_by
+from spota.commands.sources import contestants
+from spota.config import SOLVERS, Preset, from_flags
+from spota.files import plain
+from spota.live import duration
+
+SET_HELP = (
+    "Settings as TABLE.NAME=VALUE, e.g. --set spota.n_r=10 reference.iterations=50; `spota train --help` has the names."
+)
+
+
+def assess(
+    policy: Annotated[str | None, tyro.conf.Positional, positional("POLICY")] = None,
+    /,
+    env: Annotated[str | None, flag("the policy file's own", "ENV")] = None,
+    preset: Annotated[Preset | None, flag("tuned", f"{{{','.join(get_args(Preset))}}}")] = None,
+    solver: Annotated[Solver | None, flag("default", f"{{{','.join(SOLVERS)}}}")] = None,
+    beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
+    seed: Annotated[int | None, flag("0", "N")] = None,
+    config: Annotated[Path | None, flag("none", "FILE.toml")] = None,
+    settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
+    out: Annotated[Path | None, flag("runs/ENV-assess-TIME", "DIR")] = None,
+    resume: Annotated[Path | None, flag("none", "DIR")] = None,
+    tensorboard: bool = False,
+    json: bool = False,
+) -> None:
+    """Find out how much return a policy can lose on a domain that it has never seen, wherever it comes from.
+
+    References are trained on random domains, from the policy itself if it is a network of ours, else from a network
+    that imitates it, and compared with the policy on these domains. The same command with the same --out, or --resume
+    DIR alone, continues what was interrupted. A policy that is not certified is told in words; the exit code is 0.
+
+    Args:
+        policy: A run directory, a policy file, or a controller (pd, lqr, energy).
+        env: The platform; a policy file knows it, a controller does not.
+        preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
+        solver: What trains the references.
+        beta: The threshold: the loss of return, on average, that is accepted.
+        seed: The same seed gives the same result.
+        config: A TOML file with settings: policy, env, preset, solver and seed by name, and tables [spota] and
+            [reference]. The config.toml of any assessment is one.
+        out: The run directory.
+        resume: A run directory to go on with; nothing else needs to be said.
+        tensorboard: Write curves for TensorBoard into the run directory, too.
+        json: Print one JSON document instead of words; progress stays on standard error.
+    """
+    file, directory = settings_file(config, out, resume)
+    told = told_by(file)
+    source = policy or told.get("policy")
+    if not source:
+        raise ValueError("Which policy? Write e.g. spota assess policy.npz, or spota assess lqr --env cart-pole.")
+    platform, named = contestants([source], env or told.get("env"))
+    (found,) = named.values()
+    flags = {"env": platform.name, "algo": "assess", "preset": preset, "solver": solver, "seed": seed}
+    flags |= {"policy": source, "policy_sha256": identity(found, platform)}
+    layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta))]
+    chosen = plan.resolve(file, flags, layers)
+    name = f"{platform.name}-assess"
+    with running(directory, name, chosen.table(), platform, chosen.spota.beta, tensorboard) as (run, tell):
+        assessment = assess_as_planned(chosen, platform, found, run, tell)
+    if json:
+        print_json(plain({**describe_assessment(chosen, assessment), "directory": run.directory}))
+        return
+    say(_summary(assessment, run.directory), console)
+
+
+def _summary(assessment: Assessment, directory: Path) -> str:
+    more = "" if assessment.certificate.certified else (
+        "\nReferences on more domains each make the bound tighter, e.g. --set spota.n_r=10 with a new --out; "
+        "--beta accepts more loss."
+    )  # fmt: skip
+    return f"{assessment.certificate}{more}\nIt took {duration(assessment.seconds)}; the certificate is in {directory}."

@@ -1,0 +1,47 @@
+"""`spota domains`: random domains in a file, for everyone to compare on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from spota import domain_set, evaluate
+from spota.commands.output import console, print_json
+from spota.envs import make
+
+
+def domains(
+    env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")],
+    /,
+    n: Annotated[int, tyro.conf.arg(name="number", aliases=["-n"])] = 500,
+    out: Annotated[
+        Path | None,
+        tyro.conf.arg(aliases=["-o"], metavar="FILE.json", help_behavior_hint="(default: runs/ENV-domains-SEED.json)"),
+    ] = None,
+    seed: int = 0,
+    json: bool = False,
+) -> None:
+    """Draw random domains and keep them in a file, so that two people compare policies on the very same ones.
+
+    `spota rollout`, `sweep`, `compare` and `explain` take the file with --on. Without it, `spota compare` with the same
+    seed and number uses the same domains. No training with that seed has seen them.
+
+    Args:
+        env: The platform; `spota envs` lists them.
+        n: How many domains.
+        out: The file to write.
+        seed: The same seed gives the same domains, and more of them continue the same row.
+        json: Print one JSON document that names the file.
+    """
+    platform = make(env)
+    k_domains, _ = evaluate.evaluation_keys(seed)
+    target = out or Path("runs") / f"{env}-domains-{seed}.json"
+    written = domain_set.draw(k_domains, platform, n, seed).save(target)
+    if json:
+        print_json({"env": env, "n": n, "seed": seed, "parameters": list(platform.domain), "file": str(written)})
+        return
+    console.print(
+        f"Wrote {n} domains of {env} to {written}; use them with: spota compare RUN … --on {written}",
+        soft_wrap=True,
+        markup=False,
+    )

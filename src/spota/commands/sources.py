@@ -1,0 +1,63 @@
+"""What people name on the command line: policies by file, run directory or controller, and domains by file."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from spota import domain_set, evaluate, policies
+from spota.domain import Domains
+from spota.envs import make
+from spota.types import Env, Policy
+
+
+def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> tuple[Env, dict[str, Policy]]:
+    """The platform, and the policies under short names; policy files know their platform, controllers do not."""
+    if not sources:
+        raise ValueError("No policy was given; write one or more run directories, policy files or controllers.")
+    platform = make(env or _platform_of(sources), noise=noise)
+    found = [policies.find(source, platform) for source in sources]
+    return platform, dict(zip(_labels(sources), found, strict=True))
+
+
+def domains_of(file: Path, env: Env) -> tuple[Domains, Env]:
+    """The domains of a file, and the platform with room for their delays."""
+    chosen = domain_set.load(file, env).domains
+    return chosen, evaluate.roomy(env, chosen)
+
+
+def _platform_of(sources: Sequence[str]) -> str:
+    made_for = {
+        source: policies.load(_file(source)).contract.env for source in sources if source not in policies.CONTROLLERS
+    }
+    if not made_for:
+        raise ValueError(f"{', '.join(sources)}: a controller fits several platforms; add --env, e.g. --env cart-pole.")
+    if len(set(made_for.values())) > 1:
+        told = ", ".join(f"{source} is for {env}" for source, env in made_for.items())
+        raise ValueError(f"{told}; give policies of one platform only.")
+    return next(iter(made_for.values()))
+
+
+def _file(source: str) -> Path:
+    path = Path(source)
+    path = path / "policy.npz" if path.is_dir() else path
+    if not path.is_file():
+        raise ValueError(
+            f"{source} is neither a controller ({', '.join(policies.CONTROLLERS)}), nor a policy file, "
+            "nor a run directory with a policy.npz."
+        )
+    return path
+
+
+def _labels(sources: Sequence[str]) -> list[str]:
+    """Short names; the whole ones where short ones are the same."""
+    again = [source for source, times in Counter(sources).items() if times > 1]
+    if again:
+        raise ValueError(f"{again[0]} was given more than once.")
+    short = [_label(Path(source)) for source in sources]
+    return short if len(set(short)) == len(short) else list(sources)
+
+
+def _label(path: Path) -> str:
+    if path.name == "policy.npz" and path.parent.name:
+        return path.parent.name
+    return path.stem if path.suffix == ".npz" else path.name or str(path)

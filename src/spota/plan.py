@@ -1,0 +1,168 @@
+"""Everything that decides a run of SPOTA: the platform, the settings of Algorithm 1, and the optimizers inside it.
+
+A plan comes from a preset, then a TOML file, then flags or arguments; the run directory keeps it in config.toml.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from spota import config
+from spota.envs import make
+from spota.polopt.solve import Optimizer
+from spota.settings import Spota
+from spota.types import Env
+
+TABLES = ("spota", "candidate", "reference")
+"""The tables of a settings file."""
+LOOP_ONLY = ("n_c", "max_iterations", "max_seconds", "growth", "warm_start", "spend_alpha")
+"""Settings of the loop over the iterations, without meaning for a policy that exists already."""
+QUICK = {
+    "n_c": 40,
+    "n_r": 5,
+    "n_G": 10,
+    "n_J": 20,
+    "max_iterations": 2,
+    "growth": "constant",
+    "performance_domains": 1000,
+}
+"""Many domains at once, so that the first candidate may be good enough; a second one is compiled already."""
+QUICK_SHARES = {"iterations": 0.4, "rollouts": 0.3}
+"""What the optimizers do in the quick preset of what they would do: many domains need few rollouts each."""
+ASSESSED_ON = 5
+"""n_r of an assessment: the more domains a reference has, the less it is too good for them alone."""
+OWN = "own"
+"""The solver of a plan whose optimizers were given as objects."""
+
+Layer = tuple[str, Mapping[str, Any]]
+"""(where it comes from, its tables)."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides the result."""
+
+    env: str
+    """The platform."""
+    algo: Literal["spota", "assess"] = "spota"
+    """Train until certified, or assess a policy that exists."""
+    preset: config.Preset = "tuned"
+    """Where the settings start from."""
+    solver: str = "default"
+    """The optimizers inside SPOTA, a name of `config.SOLVERS`."""
+    seed: int = 0
+    """The same seed gives the same result."""
+    policy: str | None = None
+    """The policy to assess: a controller, a file or a run directory."""
+    policy_sha256: str | None = None
+    """Its fingerprint."""
+    platform: Mapping[str, Any] | None = None
+    """What is particular about a platform that was given as an object."""
+    spota: Any = None
+    """The settings of Algorithm 1."""
+    candidate: Any = None
+    """The candidate's optimizer; None if there is no candidate to train."""
+    reference: Any = None
+    """The references' optimizer."""
+
+    def __post_init__(self):
+        """Refuse settings that cannot work."""
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed = {self.seed}: a seed is a whole number from 0 to {2**32 - 1}.")
+
+    def table(self) -> config.Table:
+        """For config.toml."""
+        table = config.to_dict(self)
+        if self.algo == "assess":
+            table["spota"] = {name: value for name, value in table["spota"].items() if name not in LOOP_ONLY}
+        return table
+
+
+def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer] = ()) -> Plan:
+    """The plan from a TOML file, flags by the names of `Plan` (None: not given), and tables on top of both."""
+    told = config.read_toml(file) if file else {}
+    where = str(file) if file else "the command line"
+    if told.get("solver") == OWN or "platform" in told:
+        raise ValueError(f"{where} was written from Python, with objects of its own; go on with it there.")
+    given = {name: value for name, value in flags.items() if value is not None}
+    tables = {name: told.pop(name) for name in TABLES if name in told}
+    head = config.build(Plan, config.merge(told, given), where)
+    return complete(head, make(head.env), [(where, tables), *layers])
+
+
+def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
+    """Fill in the preset's settings and optimizers, changed by the layers in their order."""
+    spota = preset_settings(head.preset, env)
+    if head.algo == "assess" and head.preset == "tuned":
+        spota = replace(spota, n_r=ASSESSED_ON)
+    solvers = config.solvers(head.solver, env, head.preset)
+    candidate, reference = (_shortened(s) if head.preset == "quick" else s for s in solvers)
+    parts: dict[str, Any] = {"spota": spota, "candidate": candidate, "reference": reference}
+    for where, layer in layers:
+        _check_names(head, parts, layer, where)
+        parts |= {name: _changed(parts[name], told, f"{where} [{name}]") for name, told in layer.items()}
+    if head.algo == "assess":
+        parts["candidate"] = None
+    for optimizer in (parts["candidate"], parts["reference"]):
+        if isinstance(optimizer, Optimizer):
+            optimizer.check(env)
+    return replace(head, **parts)
+
+
+def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = ()) -> config.Table:
+    """What the flags of their own say, as tables."""
+    if max_minutes is not None and not 0 < max_minutes < float("inf"):
+        raise ValueError(f"{max_minutes:g} minutes at most: give a positive number of minutes, e.g. 30.")
+    limit = None if max_minutes is None else 60.0 * max_minutes
+    told = {"beta": beta, "max_seconds": limit, "hidden": hidden or None}
+    return {"spota": {name: value for name, value in told.items() if value is not None}}
+
+
+def preset_settings(preset: config.Preset, env: Env) -> Spota:
+    """The settings of Algorithm 1 in a preset."""
+    if preset != "paper":
+        return Spota.tuned(env, **QUICK) if preset == "quick" else Spota.tuned(env)
+    try:
+        return Spota.paper(env.name)
+    except ValueError as error:
+        raise ValueError(f"The paper has no settings for {env.name}; leave out --preset.") from error
+
+
+def _shortened(optimizer: Any) -> Any:
+    """The same optimizer with less to do; a closed form stays as it is."""
+    if not isinstance(optimizer, Optimizer):
+        return optimizer
+    fewer = {name: max(1, round(share * getattr(optimizer, name))) for name, share in QUICK_SHARES.items()}
+    return replace(optimizer, **fewer)  # type: ignore[type-var]
+
+
+def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:
+    """Refuse tables that do not exist, and settings without a meaning here."""
+    tables = TABLES if head.algo == "spota" else ("spota", "reference")
+    for name, told in layer.items():
+        if name not in tables:
+            homes = [table for table in tables if name in _names(parts[table])]
+            hint = f"write {homes[0]}.{name}={told}" if homes else config.suggest(name, tables).rstrip("?.")
+            raise ValueError(f"{where}: there is no table {name!r}; {hint}.")
+        if head.algo == "assess" and name == "spota" and isinstance(told, Mapping):
+            for setting in set(told) & set(LOOP_ONLY):
+                raise ValueError(f"{where}: {setting} belongs to the training of candidates; leave it out here.")
+
+
+def _names(settings: Any) -> list[str]:
+    return [f.name for f in fields(settings)] if is_dataclass(settings) else []
+
+
+def _changed(settings: Any, told: Any, where: str) -> Any:
+    """The settings with what was told, or another object instead; a function is named, and has no settings."""
+    if is_dataclass(told) or callable(told):
+        return told
+    if not is_dataclass(settings):
+        name = config.plain(settings)
+        if told == name:
+            return settings
+        raise ValueError(f"{where}: {name} has no settings.")
+    if not isinstance(told, Mapping):
+        raise ValueError(f"{where} = {told!r}: write a table with its settings.")
+    return config.override(settings, told, where)

@@ -1,0 +1,26 @@
+"""Everything that a page is made of."""
+
+from dataclasses import dataclass
+
+from spota.domain import DomainDistribution
+from spota.envs import PLATFORMS, make
+from spota.report.evaluation import Evaluation
+from spota.report.story import Story
+
+
+@dataclass(frozen=True)
+class Material:
+    """A run, and the rollouts of its policy."""
+
+    story: Story
+    evaluation: Evaluation | None
+    missing: str = ""
+    """Why there is no evaluation."""
+
+    @property
+    def domain(self) -> DomainDistribution | None:
+        """The distribution: as the certificate states it, else the platform's own."""
+        if self.story.certificate is not None:
+            return DomainDistribution.from_dict(self.story.certificate.domain)
+        own = "platform" in self.story.config or self.story.env not in PLATFORMS
+        return None if own else make(self.story.env).domain

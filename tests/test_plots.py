@@ -1,0 +1,115 @@
+"""Figures: what they show is what they were given, and they are written as PNG and PDF."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from spota import plots
+from spota.envs import make
+from spota.gap import Gaps
+from spota.sobol import NOISE, Indices
+
+NU = make("cart-pole").domain
+
+
+def curve(figure: Figure, label: str, panel: int = 0) -> np.ndarray:
+    """The y values of the line whose label begins like this."""
+    (line,) = [artist for artist in figure.axes[panel].lines if str(artist.get_label()).startswith(label)]
+    return np.ma.filled(np.ma.asarray(line.get_ydata(), float), np.nan)
+
+
+def dots(figure: Figure, label: str) -> np.ndarray:
+    """Where the points of that label are, [n, 2]."""
+    (points,) = [artist for artist in figure.axes[0].collections if artist.get_label() == label]
+    return np.asarray(points.get_offsets())
+
+
+def shade(figure: Figure) -> tuple[float, float]:
+    """The lowest and highest point of the shaded band."""
+    box = figure.axes[0].collections[0].get_datalim(figure.axes[0].transData)
+    return float(box.y0), float(box.y1)
+
+
+def labels(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].get_yticklabels()]
+
+
+def test_convergence_is_the_mean_over_the_runs_with_their_deviation():
+    figure = plots.convergence(np.array([[90.0, 40.0], [110.0, 60.0]]), [5, 10], [1, 2], 50.0)
+    np.testing.assert_allclose(curve(figure, "UCBOG, 2 runs"), [100.0, 50.0])
+    np.testing.assert_allclose(curve(figure, "threshold 50"), 50.0)
+    assert shade(figure) == pytest.approx((40.0, 110.0))
+    np.testing.assert_allclose(curve(figure, "$n_c$", 1), [5, 10])
+    np.testing.assert_allclose(curve(figure, "$n_r$", 1), [1, 2])
+
+
+def test_runs_that_ended_or_had_no_bound_are_left_out():
+    figure = plots.convergence(np.array([[90.0, np.nan, np.inf], [110.0, 60.0, np.nan]]), [5, 10, 15], [1, 2, 3], 50.0)
+    np.testing.assert_allclose(curve(figure, "UCBOG"), [100.0, 60.0, np.nan])
+
+
+def test_learning_curves_show_the_last_candidate_and_the_references_mean():
+    at, candidates, references = np.arange(3.0), np.eye(3)[:2], np.arange(6.0).reshape(2, 3)
+    figure = plots.learning_curves(at, candidates, at, references)
+    np.testing.assert_allclose(curve(figure, "last candidate"), candidates[-1])
+    np.testing.assert_allclose(curve(figure, "mean of 2 references", 1), references.mean(axis=0))
+    assert len(figure.axes[0].lines) == len(figure.axes[1].lines) == 3
+
+
+@pytest.fixture
+def gaps() -> Gaps:
+    return Gaps(
+        raw=jnp.array([[9.0, -2.0], [-1.0, 3.0]]),
+        final=jnp.array([[9.0, 4.0], [0.0, 3.0]]),
+        replaced=jnp.array([[False, True], [False, False]]),
+        clipped=jnp.array([[False, False], [True, False]]),
+    )
+
+
+def test_every_gap_is_drawn_once_as_what_became_of_it(gaps):
+    figure = plots.gaps(gaps, 12.0, 5.0)
+    np.testing.assert_allclose(dots(figure, "gap"), [[1, 3], [2, 9]])
+    np.testing.assert_allclose(dots(figure, "replaced by a better reference's"), [[2, 4]])
+    np.testing.assert_allclose(dots(figure, "clipped to zero"), [[1, 0]])
+    np.testing.assert_allclose(dots(figure, "negative, as measured"), [[1, -1], [2, -2]])
+    for label, height in {"mean": 4.0, "UCBOG": 12.0, "threshold": 5.0}.items():
+        np.testing.assert_allclose(curve(figure, label), height)
+
+
+def test_no_bound_is_no_line(gaps):
+    figure = plots.gaps(gaps, float("inf"), 5.0)
+    assert not [line for line in figure.axes[0].lines if str(line.get_label()).startswith("UCBOG")]
+
+
+def test_domains_lie_between_the_ends_of_their_marginals():
+    drawn = {name: np.asarray(column) for name, column in NU.sample(jax.random.key(0), 50).items()}
+    figure = plots.domains({"candidate": drawn}, NU)
+    x, y = dots(figure, "candidate").T
+    assert labels(figure) == plots.varied(NU)
+    assert "gear_ratio" not in labels(figure)  # it is constant
+    row = labels(figure).index("action_delay")
+    np.testing.assert_allclose(x[y == row], drawn["action_delay"] / 10)
+
+
+def test_positions_run_from_the_smallest_to_the_largest_value():
+    low, high = NU["pole_mass"].marginal.support
+    np.testing.assert_allclose(plots.position(NU, "pole_mass", np.array([low, (low + high) / 2, high])), [0, 0.5, 1])
+
+
+def test_attribution_has_the_strongest_parameter_first_and_the_noise_last():
+    half = np.array([[0.1, 0.3], [0.4, 0.6], [-0.1, 0.1]])
+    indices = Indices(("a", "b", NOISE), np.array([0.2, 0.5, 0.0]), half, np.array([0.3, 0.6, 0.1]), half, 1.0, 1.0)
+    figure = plots.attribution(indices)
+    assert labels(figure) == ["b", "a", NOISE]
+    total, first = (container for container in figure.axes[0].containers if container.get_label() != "_nolegend_")
+    np.testing.assert_allclose([bar.get_width() for bar in total], [60, 30, 10])  # type: ignore[attr-defined]
+    np.testing.assert_allclose([bar.get_width() for bar in first], [50, 20, 0])  # type: ignore[attr-defined]
+
+
+def test_figures_are_written_twice_and_the_same_every_time(gaps, tmp_path):
+    once, again = (plots.save(plots.gaps(gaps, 12.0, 5.0), tmp_path / name / "gaps") for name in "ab")
+    assert [path.suffix for path in once] == [".png", ".pdf"]
+    for one, other in zip(once, again, strict=True):
+        assert one.read_bytes() == other.read_bytes()
