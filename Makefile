@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 RIVAL := .bench-venv/.ready
 
-.PHONY: demo test test-slow bench lint browser clean
+.PHONY: demo test test-slow bench lint docs browser clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -13,6 +13,7 @@ help:  ## this list
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make lint       ruff and pyright"
+	@echo "make docs       the documentation as pages, in site/"
 	@echo "make browser    Debian's chromium, for the tests of pages (as root)"
 
 $(READY): pyproject.toml constraints.txt
@@ -26,6 +27,9 @@ demo: $(READY)
 
 lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright
+
+docs: $(READY)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "Wrote site/: open site/index.html in a browser."
 
 test: lint
 	@$(BIN)/python -m pytest -m "not slow" -n 2
@@ -51,4 +55,4 @@ browser:
 	else apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; fi
 
 clean:
-	rm -rf .venv .bench-venv runs
+	rm -rf .venv .bench-venv runs site

@@ -8,11 +8,14 @@ from spota import devices
 
 devices.use_all_cores()
 
-from benchmarks import iteration, learning, rollout, training  # noqa: E402  (jax must know its devices first)
+from benchmarks import iteration, learning, references, robustness, rollout, training  # noqa: E402  (jax must know its devices first)
 
 
 def main(
-    names: Annotated[tuple[Literal["rollout", "training", "profile", "learning"], ...], tyro.conf.Positional] = (
+    names: Annotated[
+        tuple[Literal["rollout", "training", "profile", "learning", "references", "robustness"], ...],
+        tyro.conf.Positional,
+    ] = (
         "rollout",
         "profile",
         "training",
@@ -23,10 +26,11 @@ def main(
     """Speed, as ratios measured in one run.
 
     Args:
-        names: What to run; learning takes ten minutes, so ask for it by name.
+        names: What to run; learning, references and robustness take ten minutes each, so ask for them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
     """
     run = {"rollout": rollout.main, "profile": iteration.main, "learning": learning.main}
+    run |= {"references": references.main, "robustness": robustness.main}
     for name in names:
         training.main(limit) if name == "training" else run[name]()
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ TINY = (
     "spota.growth=constant", "spota.max_iterations=2", "spota.method=student_t_reference",
 )  # fmt: skip
 BLOCKS = ("candidate", "references", "comparison", "performance", "certificate")
-TRAIN = ("train", "catapult", "--set", *TINY)
+TRAIN = ("train", "catapult", "--no-report", "--set", *TINY)
 NEVER = ("--beta", "0.001")
 CERTIFICATES = ("iteration-01/certificate.json", "iteration-02/certificate.json")
 SAME = ("certificate.json", "policy.npz", "config.toml", *CERTIFICATES)
@@ -106,13 +107,13 @@ def test_a_finished_run_is_shown_and_nothing_is_computed(whole, tmp_path, capsys
         "spota rollout catapult --policy a",
     ):
         assert part in told.out
-    resumed = json.loads(run(capsys, "train", "--resume", "a", "--json").out)
+    resumed = json.loads(run(capsys, "train", "--no-report", "--resume", "a", "--json").out)
     assert resumed == {**json.loads((whole / "result.json").read_text()), "directory": "a"}
     same_results(out, whole)
 
 
 def test_the_config_file_of_a_run_repeats_it(whole, tmp_path, capsys):
-    run(capsys, "train", "--config", str(whole / "config.toml"), "--out", "b")
+    run(capsys, "train", "--no-report", "--config", str(whole / "config.toml"), "--out", "b")
     same_results(tmp_path / "b", whole)
 
 
@@ -148,7 +149,7 @@ def test_a_damaged_block_is_named_and_computed_again(whole, tmp_path, capsys, bl
     out = copied(whole, tmp_path / "a")
     path = out / "iteration-01" / f"{block}.npz"
     path.write_bytes(damage(path.read_bytes()))
-    told = run(capsys, "train", "--resume", "a")
+    told = run(capsys, "train", "--no-report", "--resume", "a")
     assert f"iteration-01/{block}.npz is no finished block of this run" in told.err
     assert told.err.count("found in the directory") == 9
     assert "finished; choose another" not in told.err
@@ -160,7 +161,7 @@ def test_a_block_of_another_run_is_named_and_computed_again(whole, tmp_path, cap
     run(capsys, *TRAIN, *NEVER, "--seed", "1", "--out", "other")
     foreign, mine = (d / "iteration-02" / "candidate.npz" for d in (tmp_path / "other", out))
     mine.write_bytes(foreign.read_bytes())
-    assert "it is a block of another run" in run(capsys, "train", "--resume", "a").err
+    assert "it is a block of another run" in run(capsys, "train", "--no-report", "--resume", "a").err
     same_results(out, whole)
 
 
@@ -168,7 +169,7 @@ def test_a_directory_with_other_settings_or_another_process_is_refused(whole, tm
     copied(whole, tmp_path / "a")
     assert "spota.beta is 0.001 there, 0.002 now" in fail(capsys, *TRAIN, "--beta", "0.002", "--out", "a")
     with Run("a", tomllib.loads((whole / "config.toml").read_text())):
-        assert "Another process" in fail(capsys, "train", "--resume", "a")
+        assert "Another process" in fail(capsys, "train", "--no-report", "--resume", "a")
 
 
 def stop_before_references(*_):
@@ -186,7 +187,7 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(whole, tmp_path, capsys, 
     left = "a has config.toml, iteration-01, metrics.jsonl: no policy yet. To go on:\n  spota train --resume a\n"
     assert left in told.err
     assert (tmp_path / "a" / "iteration-01" / "candidate.npz").exists()
-    assert "candidate: 5 domains, return" in run(capsys, "train", "--resume", "a").err
+    assert "candidate: 5 domains, return" in run(capsys, "train", "--no-report", "--resume", "a").err
     same_results(tmp_path / "a", whole)
 
 
@@ -318,3 +319,18 @@ def test_help_teaches_tables_presets_and_the_exit_code(capsys):
     told = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for part in ("--set spota.n_c=10 candidate.iterations=100", "[candidate]", "{tuned,quick,paper}", "exit code is 0"):
         assert part in told
+
+
+def test_a_run_writes_its_page_and_names_it(whole, capsys, tmp_path):
+    shutil.copytree(whole, tmp_path / "a")
+    told = run(capsys, "train", "--resume", "a")
+    assert "The report is a/report.html" in " ".join(told.out.split())
+    assert "Not certified" in (tmp_path / "a" / "report.html").read_text("utf-8")
+
+
+def test_a_page_that_cannot_be_written_costs_nobody_the_run(whole, capsys, tmp_path):
+    shutil.copytree(whole, tmp_path / "a")
+    (tmp_path / "a" / "report.html").mkdir()
+    told = run(capsys, "train", "--resume", "a")
+    assert "a/report.html was not written" in " ".join(told.err.split())
+    assert "Not certified" in told.out

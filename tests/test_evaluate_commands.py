@@ -110,6 +110,7 @@ def test_a_comparison_in_tables_words_and_json(capsys, tmp_path):
     arguments = ("compare", "runs/a", "runs/b", "hold", "--domains", "20", "--rollouts", "2")
     document, text = run_json(capsys, *arguments), run(capsys, *arguments)
     kept = json.loads((tmp_path / "runs" / "compare-bowl" / "comparison.json").read_text())
+    assert "spota compare" in (tmp_path / "runs" / "compare-bowl" / "comparison.html").read_text("utf-8")
     assert kept == {k: v for k, v in document.items() if k != "files"}
     for name, row in document["policies"].items():
         assert name in text

@@ -179,4 +179,4 @@ class Live:
         if self._threshold is not None:
             found = "no UCBOG yet" if self._best is None else f"best UCBOG {figure(self._best.ucbog)}"
             parts[1:1] = [f"iteration {max(self._iteration, 1)}", f"{found}, threshold {figure(self._threshold)}"]
-        return " · ".join([*parts, f"returns of at most {figure(self._max_return)}"])
+        return " · ".join([*parts, f"returns ≤ {figure(self._max_return)}"])

@@ -1,5 +1,6 @@
 """`spota compare`: policies side by side on the same unseen domains."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from spota.commands.progress import bar
 from spota.commands.sources import contestants, domains_of
 from spota.domain import count
 from spota.files import plain, write_json
+from spota.report import write_comparison
 from spota.standings import Standings
 
 
@@ -46,7 +48,7 @@ def compare(
         rollouts: Rollouts on each domain.
         noise: Observation noise, as in the paper's training.
         seed: The same seed gives the same domains, start states and noise.
-        out: Where comparison.json goes.
+        out: Where comparison.json and the page comparison.html go.
         json: Print one JSON document instead of a table.
     """
     platform, chosen = contestants(policies, env, noise)
@@ -64,11 +66,18 @@ def compare(
     sources = dict(zip(chosen, policies, strict=True))
     document = plain({"seed": seed, "on": on, "sources": sources, **result.to_dict()})
     write_json(file, document)
+    page = write_comparison(
+        result, file.with_suffix(".html"), about=where, command=shlex.join(_again(policies, seed, on))
+    )
     if json:
-        print_json({**document, "files": [str(file)]})
+        print_json({**document, "files": [str(file), str(page)]})
         return
     _print(result, where, len(policies))
-    console.print(f"Wrote {file}.", soft_wrap=True)
+    console.print(f"Wrote {file} and {page}; open the page in a browser.", soft_wrap=True)
+
+
+def _again(policies: tuple[str, ...], seed: int, on: Path | None) -> list[str]:
+    return ["spota", "compare", *policies, "--seed", str(seed), *([] if on is None else ["--on", str(on)])]
 
 
 def _print(result: Standings, where: str, policies: int) -> None:

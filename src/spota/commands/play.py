@@ -9,6 +9,7 @@ import tyro
 from spota import animation, policies
 from spota.commands.output import console, print_json
 from spota.envs import make
+from spota.evaluate import evaluation_keys
 
 
 def play(
@@ -37,7 +38,7 @@ def play(
     platform = make(env, noise=noise)
     chosen = policies.find(policy, platform)
     target = out or Path("runs") / f"{env}-{Path(policy).stem}.html"
-    k_domains, k_start = jax.random.split(jax.random.key(seed))
+    k_domains, k_start = evaluation_keys(seed)
     drawn = [("nominal domain", platform.domain.nominal())]
     for i in range(1, domains):
         drawn.append((f"random domain {i}", platform.domain.sample(jax.random.fold_in(k_domains, i), 1)))

@@ -1,4 +1,4 @@
-"""`spota reproduce`: the paper's illustrative example, and how far each interval can be trusted."""
+"""`spota reproduce`: the paper's figures, and how far each interval can be trusted."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +10,8 @@ from spota.algorithm import Assessed, Event, Result
 from spota.certificate import Certificate
 from spota.commands.coverage_page import coverage_page
 from spota.commands.output import console, print_json, print_table, progress_console
+from spota.commands.reproduce_convergence import reproduce_convergence
+from spota.commands.reproduce_sweeps import reproduce_sweeps
 from spota.envs import catapult
 from spota.files import write_atomically, write_json
 from spota.polopt import exact
@@ -18,26 +20,51 @@ SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_refere
 """The intervals that fit on a screen; the files have all."""
 
 
+def _given(default: str, metavar: str) -> Any:
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
+
+
 def reproduce(
-    what: Annotated[Literal["catapult", "coverage"], tyro.conf.Positional],
+    what: Annotated[Literal["catapult", "coverage", "convergence", "sweeps"], tyro.conf.Positional],
     /,
     seed: int = 0,
     quick: bool = False,
-    out: Path | None = None,
+    runs: Annotated[int | None, _given("5, with --quick 2", "N")] = None,
+    policies: Annotated[Path | None, _given("none: train them", "DIR")] = None,
+    out: Annotated[Path | None, _given("runs/reproduce-WHAT, with --quick runs/reproduce-WHAT-quick", "DIR")] = None,
     json: bool = False,
 ) -> None:
     """Compute a figure of the paper, or a study behind this software, anew.
 
+    convergence and sweeps train policies, each in a run directory below --out: the same command continues what was
+    interrupted. The full versions take hours on two cores; --quick takes minutes.
+
     Args:
-        what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), or coverage (how often
-            each confidence interval covers the true gap; about three minutes).
-        seed: The same seed gives the same figures.
-        quick: Fewer seeds or cases.
-        out: Where the pictures go (default runs/reproduce-WHAT).
+        what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often
+            each confidence interval covers the true gap; about three minutes), convergence (UCBOG over the iterations
+            of SPOTA, across runs), or sweeps (nominal PPO, EPOpt and SPOTA over four domain parameters).
+        seed: The same seed gives the same figures; the runs of convergence count up from it.
+        quick: Fewer seeds, cases, runs or rollouts, and short trainings.
+        runs: convergence: runs on each platform.
+        policies: sweeps: take the policies from here instead of training them. Run directories are expected under the
+            names ENV-ALGO, e.g. cart-pole-ppo, cart-pole-epopt, cart-pole-spota; those that are missing are trained.
+        out: Where the pictures and the run directories go.
         json: Print one JSON document instead of tables.
     """
-    directory = out or Path("runs") / f"reproduce-{what}"
-    {"catapult": _catapult, "coverage": _coverage}[what](seed, quick, directory, json)
+    _refuse({"--runs": (runs, "convergence"), "--policies": (policies, "sweeps")}, what)
+    directory = out or Path("runs") / f"reproduce-{what}{'-quick' if quick else ''}"
+    if what == "convergence":
+        reproduce_convergence(seed, quick, runs, directory, json)
+    elif what == "sweeps":
+        reproduce_sweeps(seed, quick, policies, directory, json)
+    else:
+        {"catapult": _catapult, "coverage": _coverage}[what](seed, quick, directory, json)
+
+
+def _refuse(flags: dict[str, tuple[Any, str]], what: str) -> None:
+    for name, (value, subject) in flags.items():
+        if value is not None and what != subject:
+            raise ValueError(f"{name} has no meaning for {what}; it is for spota reproduce {subject}.")
 
 
 def _catapult(seed: int, quick: bool, directory: Path, json: bool) -> None:

@@ -12,6 +12,7 @@ from spota.commands.output import print_json, print_table
 from spota.commands.sources import domains_of
 from spota.domain import count
 from spota.envs import make
+from spota.evaluate import evaluation_keys
 from spota.rollout import Outcome, returns
 from spota.types import Env
 
@@ -47,7 +48,7 @@ def rollout(
         raise ValueError(f"--rollouts {rollouts}: ask for at least 1 rollout a domain.")
     if nominal and on:
         raise ValueError(f"--nominal and --on {on} contradict each other; leave out one of them.")
-    k_domains, k_rollouts = jax.random.split(jax.random.key(seed))
+    k_domains, k_rollouts = evaluation_keys(seed)
     if on is not None:
         drawn, platform = domains_of(on, platform)
         domains = count(drawn)

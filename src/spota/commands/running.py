@@ -10,8 +10,10 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from spota.algorithm import BlockFinished, Event, Listener, Solving, to_all
+from spota import report
+from spota.algorithm import Assessed, BlockFinished, Event, Listener, Solving, to_all
 from spota.commands.output import progress_console
+from spota.commands.progress import bar
 from spota.config import Table, read_toml
 from spota.live import Live
 from spota.run import Run, new_directory
@@ -74,6 +76,28 @@ def running(
             raise
     if finished and not computed:
         say(f"{directory} holds this run already, and it is finished; choose another --out for a new one.")
+
+
+def pages_of(run: Run, env: Env) -> Listener:
+    """A listener that writes the page anew after every iteration, without what takes a while."""
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Assessed):
+            write_page(run.directory, env, full=False)
+
+    return listen
+
+
+def write_page(directory: Path, env: Env, full: bool) -> None:
+    """Write report.html; a page that cannot be written costs nobody the run."""
+    try:
+        if full:
+            with bar("the page") as show:
+                report.write(directory, env, tell=show)
+        else:
+            report.write(directory, env, full=False)
+    except (ValueError, OSError) as error:
+        warn(f"{directory / 'report.html'} was not written: {error}")
 
 
 def warn(text: str) -> None:

@@ -7,10 +7,22 @@ from typing import Annotated, Literal, get_args
 import tyro
 
 from spota import plan, training
-from spota.algorithm import BlockStarted, Result, Solving
+from spota.algorithm import BlockStarted, Result, Solving, to_all
 from spota.certifying import certify, describe_result
 from spota.commands.output import console, print_json
-from spota.commands.running import BETA, Solver, flag, positional, running, say, settings_file, told_by, warn
+from spota.commands.running import (
+    BETA,
+    Solver,
+    flag,
+    pages_of,
+    positional,
+    running,
+    say,
+    settings_file,
+    told_by,
+    warn,
+    write_page,
+)
 from spota.config import SOLVERS, Preset, from_flags, suggest, to_dict
 from spota.envs import make
 from spota.files import plain
@@ -51,6 +63,7 @@ def train(
     out: Annotated[Path | None, flag("runs/ENV-ALGO-TIME", "DIR")] = None,
     resume: Annotated[Path | None, flag("none", "DIR")] = None,
     tensorboard: bool = False,
+    report: bool = True,
     json: bool = False,
 ) -> None:
     """Train a policy, and find out how much return it can lose on a domain that it has never seen.
@@ -81,6 +94,7 @@ def train(
             and [reference], or [optimizer] for the other algorithms. The config.toml of any run is one.
         out: The run directory.
         resume: A run directory to go on with; nothing else needs to be said.
+        report: Write the page report.html of spota after every iteration and at the end.
         tensorboard: Write curves for TensorBoard into the run directory, too.
         json: Print one JSON document instead of words; progress stays on standard error.
     """
@@ -90,7 +104,7 @@ def train(
     if name == "spota":
         _refuse({"--domains": domains is not None, "--nominal": nominal}, "spota: write e.g. --set spota.n_c=10")
         layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes, hidden))]
-        _until_certified(plan.resolve(file, {**flags, "solver": solver}, layers), directory, tensorboard, json)
+        _until_certified(plan.resolve(file, {**flags, "solver": solver}, layers), directory, tensorboard, report, json)
         return
     given = {"--solver": solver, "--beta": beta, "--max-minutes": max_minutes}
     _refuse({flag: value is not None for flag, value in given.items()}, f"{name}: it is for --algo spota")
@@ -117,15 +131,17 @@ def _refuse(given: dict[str, bool], why: str) -> None:
             raise ValueError(f"{flag_name} has no meaning for --algo {why}.")
 
 
-def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: bool, json: bool) -> None:
+def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
     env = make(chosen.env)
     with running(directory, f"{chosen.env}-spota", chosen.table(), env, chosen.spota.beta, tensorboard) as (run, tell):
-        result = certify(chosen, env, run, tell)
+        result = certify(chosen, env, run, to_all(tell, pages_of(run, env) if report else None))
+    if report and chosen.preset != "quick":
+        write_page(run.directory, env, full=True)
     if json:
         print_json(plain({**describe_result(chosen, result), "directory": run.directory}))
         return
-    text = f"{result.certificate}\n{_ending(chosen, result)}\n{_next_steps(chosen.env, run.directory)}"
-    say(text, console)
+    page = f"\nThe report is {run.directory / 'report.html'}: open it in a browser." if report else ""
+    say(f"{result.certificate}\n{_ending(chosen, result)}\n{_next_steps(chosen.env, run.directory)}{page}", console)
 
 
 def _once(chosen: training.Training, directory: Path | None, tensorboard: bool, json: bool) -> None:

@@ -4,11 +4,9 @@ from spota.polopt.analytic import Analytic
 from spota.types import Env
 
 SETTINGS = {
-    "ball-balancer": Analytic(iterations=250, learning_rate=3e-2, barrier=30.0, smoothing=0.5),
+    "ball-balancer": Analytic(iterations=250, learning_rate=3e-2, barrier=30.0, smoothing=1.0),
     "cart-pole": Analytic(smoothing=1.0),
 }
-
-
 REFERENCE = Analytic(iterations=100, learning_rate=5e-3)
 
 

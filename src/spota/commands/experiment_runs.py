@@ -1,0 +1,41 @@
+"""How the trainings of an experiment are shown: which of how many, its progress, what an interruption leaves."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from spota.algorithm import Result
+from spota.commands.output import progress_console
+from spota.commands.running import say, warn
+from spota.envs import make
+from spota.experiments.training_runs import run_spota, run_training
+from spota.live import Live
+from spota.plan import Plan
+from spota.training import Trained, Training
+
+
+def run_all(works: Mapping[str, Plan | Training], directory: Path) -> list[Result | Trained]:
+    """Every training below the directory, one after the other; finished ones are read."""
+    found = []
+    for i, (name, work) in enumerate(works.items()):
+        say(f"training {i + 1} of {len(works)}: {work.env}, {work.algo}, seed {work.seed}, in {directory / name}")
+        found.append(_run(work, directory / name))
+    return found
+
+
+@contextlib.contextmanager
+def resumable(directory: Path) -> Iterator[None]:
+    """Ctrl-C says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"{directory} keeps every finished step; the same command with --out {directory} goes on from there.")
+        raise
+
+
+def _run(work: Plan | Training, directory: Path) -> Result | Trained:
+    threshold = work.spota.beta if isinstance(work, Plan) else None
+    with Live(progress_console, directory.name, make(work.env).max_return, threshold) as live:
+        if isinstance(work, Plan):
+            return run_spota(work, directory, live, warn)
+        return run_training(work, directory, live, warn)

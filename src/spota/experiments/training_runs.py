@@ -1,0 +1,31 @@
+"""One training of an experiment, in its run directory: SPOTA until it ends, or one optimizer once."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from spota import training
+from spota.algorithm import BlockStarted, Listener, Result, Solving
+from spota.certifying import certify
+from spota.config import to_dict
+from spota.envs import make
+from spota.plan import Plan
+from spota.run import Run
+from spota.training import Trained, Training
+
+Warn = Callable[[str], None]
+
+
+def run_spota(plan: Plan, directory: Path, tell: Listener, warn: Warn) -> Result:
+    """SPOTA as planned; what the directory has of it already is not computed again."""
+    with Run(directory, plan.table(), warn=warn) as run:
+        return certify(plan, make(plan.env), run, tell)
+
+
+def run_training(settings: Training, directory: Path, tell: Listener, warn: Warn) -> Trained:
+    """One training, or what the directory has of it; its doubts are warnings."""
+    with Run(directory, to_dict(settings), warn=warn) as run:
+        tell(BlockStarted(1, "training", settings.domains))
+        trained = training.train(settings, run, lambda progress: tell(Solving(1, "training", progress)))
+    for doubt in trained.warnings:
+        warn(f"{directory}: {doubt}")
+    return trained

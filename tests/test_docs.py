@@ -1,0 +1,171 @@
+"""The docs speak of commands, flags, names and files that exist; the site builds; the examples run."""
+
+import functools
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tyro
+
+import spota
+from spota.cli import COMMANDS
+from spota.polopt.analytic import Analytic
+from spota.settings import Spota
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for name, text in FENCED.findall(page.read_text()) if name == language]
+
+
+def command_lines() -> list[str]:
+    lines = [line for page in PAGES for text in blocks(page, "") for line in text.splitlines()]
+    return sorted({line for line in lines if line.startswith("spota ")})
+
+
+def mentions() -> list[str]:
+    """Commands in the middle of a sentence; they may have placeholders."""
+    return sorted({m for page in PAGES for m in re.findall(r"`(spota [a-z][^`\n]*)`", page.read_text())})
+
+
+def without_effect(command: Callable[..., None]) -> Callable[..., Any]:
+    @functools.wraps(command)
+    def told(*positional, **named):
+        return positional, named
+
+    return told
+
+
+def parse(arguments: list[str]) -> Any:
+    commands = {name: without_effect(command) for name, command in COMMANDS.items()}
+    return tyro.extras.subcommand_cli_from_dict(commands, prog="spota", args=arguments)
+
+
+def flags(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    with pytest.raises(SystemExit):
+        parse([command, "--help"])
+    return set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", capsys.readouterr().out))
+
+
+def test_there_is_something_to_check():
+    told = {line.split()[1] for line in command_lines()}
+    assert told == set(COMMANDS)
+    assert len(mentions()) > 5
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_a_command_line_parses(line):
+    positional, _ = parse(shlex.split(line, comments=True)[1:])
+    assert len(positional) == 1
+
+
+def test_a_wrong_flag_does_not_parse(capsys):
+    with pytest.raises(SystemExit):
+        parse(["train", "cart-pole", "--preste", "quick"])
+    assert "--preste" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mention", mentions())
+def test_a_command_in_a_sentence_exists(mention, capsys):
+    command, *rest = mention.replace("[", "").replace("]", "").split()[1:]
+    if command in COMMANDS:
+        assert {word for word in rest if word.startswith("-")} <= flags(command, capsys)
+    else:
+        assert hasattr(spota, command), mention
+
+
+@pytest.mark.parametrize("name", re.findall(r"--set ((?:[\w.]+=\S+ ?)+)", "\n".join(p.read_text() for p in PAGES)))
+def test_settings_exist(name):
+    tables: dict[str, type] = {"spota": Spota, "candidate": Analytic, "reference": Analytic}
+    for assignment in name.strip("`) ").split():
+        table, _, setting = assignment.partition("=")[0].rpartition(".")
+        assert not table or setting in {field.name for field in fields(tables[table])}, assignment
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_compiles_and_uses_names_that_exist(page):
+    for text in blocks(page, "python"):
+        if not text.startswith("--8<--"):
+            compile(text, page.name, "exec")
+            for name in re.findall(r"\bspota\.(\w+)", text):
+                assert hasattr(spota, name), f"{page.name}: spota.{name}"
+
+
+def make_targets() -> Iterator[str]:
+    for page in PAGES:
+        yield from re.findall(r"(?:^|`)make ([a-z-]+)(?:`|  )", page.read_text(), re.M)
+
+
+def test_make_targets_exist():
+    defined = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    assert {"demo", "test", "docs"} <= set(make_targets()) <= set(defined)
+
+
+def test_links_of_the_readme_lead_to_files():
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text())
+    missing = [link for link in links if "://" not in link and not (ROOT / link).exists()]
+    assert links and not missing
+
+
+def test_the_readme_says_what_is_promised_and_what_is_not():
+    text = (ROOT / "README.md").read_text()
+    promise, rest = text.split("## What the certificate promises")[1].split("## What it does not promise")
+    refusal = rest.split("\n## ")[0]
+    assert all(word in promise for word in ("average", "95 %", "UCBOG", "worst fifth"))
+    assert all(word in refusal for word in ("one machine", "outside the table", "cannot find", "leaves out"))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built as `make docs` does; a link or an anchor that leads nowhere fails it."""
+    directory = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(directory)]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return directory
+
+
+def test_the_references_are_generated(site):
+    commands = (site / "commands.html").read_text()
+    for name, command in COMMANDS.items():
+        assert f'id="spota-{name}"' in commands
+        assert (command.__doc__ or "").split("\n")[0] in commands.replace("&#39;", "'").replace("&quot;", '"')
+    python = (site / "python.html").read_text()
+    for name in spota.__all__:
+        assert re.search(rf'id="spota\.[\w.]*\b{name}"', python), name
+
+
+def test_the_site_fetches_nothing(site):
+    loads = re.compile(r"""<(?:script|img|iframe)[^>]*\bsrc=["']?https?:|<link[^>]*stylesheet[^>]*https?:""")
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 10
+    assert not [page.name for page in pages if loads.search(page.read_text())]
+
+
+def test_a_platform_of_ones_own_is_trained_and_assessed(capsys):
+    runpy.run_path(str(ROOT / "examples" / "own_env.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert said.count("Certified: ") == 2
+    assert said.count("Earns at least") == 2
+
+
+def test_controllers_are_compared_on_the_same_domains(capsys):
+    runpy.run_path(str(ROOT / "examples" / "same_domains.py"), run_name="__main__")
+    assert re.search(r"lqr is better than 1.5 times its gains by \d+ \[\d", capsys.readouterr().out)
+
+
+def test_every_example_is_run():
+    tested = set(re.findall(r'"(\w+\.py)"\), run_name', Path(__file__).read_text()))
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == tested
