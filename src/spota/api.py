@@ -45,9 +45,9 @@ def train(
 ) -> Result:
     """Train a policy until the upper bound on what it loses on unseen domains is at most β: Algorithm 1.
 
-    result = spota.train("cart-pole", preset="quick", seed=0)
-    print(result.certificate)
-    result.policy.save("policy.npz")
+        result = spota.train("cart-pole", preset="quick", seed=0)
+        print(result.certificate)
+        result.policy.save("policy.npz")
 
     Args:
         env: A platform, or its name.
@@ -88,7 +88,7 @@ def assess(
 ) -> Assessment:
     """A certificate for a policy that exists already, trained anywhere: any callable, a file, a run or a controller.
 
-    print(spota.assess("policy.npz", "cart-pole").certificate)
+        print(spota.assess("policy.npz", "cart-pole").certificate)
 
     References start from the policy itself if it is one of our networks, else from a network that imitates it. The
     arguments are those of `train`.
