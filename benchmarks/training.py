@@ -1,8 +1,8 @@
 """Training the Cart-Pole with PPO: ours against Stable-Baselines3, in one run.
 
 Both have the same domains, noise and delay, the same 16-16 networks, batch, minibatches and epochs. Stable-Baselines3
-runs in `.bench-venv` on all cores, on a NumPy Cart-Pole: all rollouts side by side in one Gymnasium vector
-environment, or a usual one of single environments.
+runs in `.bench-venv`, with as many torch threads as are fastest here, on a Cart-Pole in NumPy: all rollouts side by
+side in one Gymnasium vector environment, or single Gymnasium environments in a DummyVecEnv, as is usual.
 """
 
 import contextlib
@@ -66,9 +66,10 @@ def main(limit: float) -> None:
     cold, _ = _learn(env, domains, "spota, with compilation")
     warm, policy = _learn(env, domains, "spota")
     ours, theirs = _speed(env, domains, policy), _stable_baselines(domains, limit)
-    vector, single = (_their_speed(f"Stable-Baselines3, {how}", theirs[how]) for how in ("vector", "single"))
+    single = _their_speed("Stable-Baselines3, DummyVecEnv", theirs["single"])
+    vector = _their_speed("Stable-Baselines3, vector environment", theirs["vector"])
     _print_speeds([single, vector, ours])
-    _print_learning([Learning("Stable-Baselines3, vector", **theirs["learning"]), cold, warm], limit)
+    _print_learning([Learning(vector.name, **theirs["learning"]), cold, warm], limit)
 
 
 def _learn(env: Env, domains: Domains, name: str) -> tuple[Learning, FNN]:
