@@ -67,7 +67,7 @@ def main(limit: float) -> None:
     warm, policy = _learn(env, domains, "spota")
     ours, theirs = _speed(env, domains, policy), _stable_baselines(domains, limit)
     single = _their_speed("Stable-Baselines3, DummyVecEnv", theirs["single"])
-    vector = _their_speed("Stable-Baselines3, vector environment", theirs["vector"])
+    vector = _their_speed("Stable-Baselines3, vector env", theirs["vector"])
     _print_speeds([single, vector, ours])
     _print_learning([Learning(vector.name, **theirs["learning"]), cold, warm], limit)
 
