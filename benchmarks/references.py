@@ -16,13 +16,15 @@ from rich.table import Table
 from benchmarks.timing import best_seconds
 from spota.algorithm import find_candidate, find_references
 from spota.comparison import Comparison, compare
+from spota.config import optimizer
 from spota.envs import make
 from spota.polopt import default_solver, reference_solver
-from spota.polopt.ppo import PPO
+from spota.polopt.solve import Optimizer, solve_many
 from spota.polopt.solver import Solver, as_solver
 from spota.types import Env
 
 N_G, N_J = 20, 100
+PPO_ITERATIONS = 30
 EQUAL = 10
 """Updates of the comparison in time."""
 
@@ -52,8 +54,24 @@ def _improvement(env: Env, candidate: Any) -> None:
 
 
 def _solvers(env: Env) -> dict[str, Solver]:
-    ppo = PPO(iterations=20)
-    return {"analytic (reference)": as_solver(reference_solver(env)), "ppo, 20 iterations": as_solver(ppo)}
+    """The reference solver, and others that take at least as long."""
+    analytic, ppo = reference_solver(env), optimizer("ppo", env)
+    return {
+        "analytic (reference)": as_solver(analytic),
+        "PPO": as_solver(replace(ppo, iterations=PPO_ITERATIONS)),
+        "PPO, then analytic": _one_after_the_other(
+            replace(ppo, iterations=PPO_ITERATIONS // 2), replace(analytic, iterations=analytic.iterations // 2)
+        ),
+    }
+
+
+def _one_after_the_other(first: Optimizer, second: Optimizer) -> Solver:
+    def solve(keys, env, domains, inits, report=None, /):
+        pairs = jax.vmap(jax.random.split)(keys)
+        begun = solve_many(first, pairs[:, 0], env, domains, inits, report)
+        return solve_many(second, pairs[:, 1], env, domains, begun.policy, report)
+
+    return solve
 
 
 def _distribution(found: Comparison) -> tuple[str, ...]:

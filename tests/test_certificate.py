@@ -108,6 +108,7 @@ def test_nothing_to_doubt_gives_no_warning(healthy):
         (lambda x: x, {"method": "basic_pooled"}, "basic bootstrap decided"),
         (lambda x: x, {"improvement": 0.0}, "did not improve"),
         (lambda x: x, {"performance": measure(np.array([-5.0, 3.0]), 1.0, 0.0, 10.0)}, "outside 0 … 10"),
+        (lambda x: x, {"performance": measure(np.full(50, 19.0), 1.0, 0.0, 2500.0)}, "earns almost nothing"),
         (lambda x: x, {"notes": ("a word from elsewhere",)}, "a word from elsewhere"),
     ],
 )

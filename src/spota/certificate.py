@@ -35,6 +35,7 @@ SPENDING = ("none", "halves", "squares")
 FEW_REFERENCES = 10
 MANY_LOSE = 0.1
 MOST_OF_THE_GAP = 0.5
+ALMOST_NOTHING = 0.1
 
 
 def spent_alpha(alpha: float, iteration: int, spending: str) -> float:
@@ -76,6 +77,11 @@ class Performance:
     def in_range(self) -> bool:
         """Whether the range held, so that there are bounds."""
         return math.isfinite(self.mean_lower)
+
+    @property
+    def share_of_range(self) -> float:
+        """Where the mean lies between the lowest and the highest return that there can be."""
+        return (self.mean - self.low) / (self.high - self.low)
 
     def __str__(self) -> str:
         """One sentence."""
@@ -281,7 +287,13 @@ def assess(
 
 
 def doubts(c: Certificate) -> Iterator[str]:
-    """Reasons not to trust a certificate, in plain words."""
+    """Reasons not to trust a certificate, in plain words, the gravest first."""
+    if c.performance and c.performance.in_range and c.performance.share_of_range < ALMOST_NOTHING:
+        yield (
+            f"The policy earns almost nothing on unseen domains: {figure(c.performance.mean)} on average, of at most "
+            f"{figure(c.performance.high)}. References that start from it may be as weak, and then a small gap means "
+            "nothing. Train it first: more iterations, or another optimizer."
+        )
     if c.clipped_share == 1:
         yield (
             "No reference beat the policy on any domain, so every gap was set to zero. This shows that the optimizer "

@@ -100,9 +100,9 @@ def suggest(wrong: str, names: Iterable[str]) -> str:
 
 ALGORITHMS: dict[str, Callable[[Env], Any]] = {
     "default": default_solver,
-    "ppo": lambda _: PPO(),
-    "udr": lambda _: PPO(fresh_domains=True),
-    "epopt": lambda _: EPOpt(),
+    "ppo": lambda env: tuned_ppo(PPO, env),
+    "udr": lambda env: tuned_ppo(PPO, env, fresh_domains=True),
+    "epopt": lambda env: tuned_ppo(EPOpt, env),
     "analytic": lambda _: Analytic(),
 }
 """Optimizers by name; each may fit its settings to the platform."""
