@@ -8,15 +8,16 @@ from spota import devices
 
 devices.use_all_cores()
 
-from benchmarks import iteration, learning, references, robustness, rollout, training  # noqa: E402  (jax must know its devices first)
+from benchmarks import iteration, learning, references, robustness, rollout, sweep, training  # noqa: E402  (jax must know its devices first)
 
 
 def main(
     names: Annotated[
-        tuple[Literal["rollout", "training", "profile", "learning", "references", "robustness"], ...],
+        tuple[Literal["rollout", "sweep", "training", "profile", "learning", "references", "robustness"], ...],
         tyro.conf.Positional,
     ] = (
         "rollout",
+        "sweep",
         "profile",
         "training",
     ),
@@ -29,7 +30,7 @@ def main(
         names: What to run; learning, references and robustness take ten minutes each, so ask for them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
     """
-    run = {"rollout": rollout.main, "profile": iteration.main, "learning": learning.main}
+    run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main, "learning": learning.main}
     run |= {"references": references.main, "robustness": robustness.main}
     for name in names:
         training.main(limit) if name == "training" else run[name]()

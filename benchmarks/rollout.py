@@ -27,7 +27,7 @@ def main() -> None:
     keys = jax.random.split(jax.random.key(2), ROLLOUTS)
     everyone = jax.devices()
     rates = {
-        "per-step Python/NumPy loop": _python_loop(env, policy, domains),
+        "per-step Python/NumPy loop": python_loop(env, policy, domains),
         "plain batch-first jax.vmap": _plain_vmap(env, policy, domains),
         "spota, one shard": _ours(env, policy, domains, keys, everyone[:1]),
         f"spota, {len(everyone)} shards": _ours(env, policy, domains, keys, everyone),
@@ -91,7 +91,7 @@ def _plain_vmap(env, policy, domains) -> float:
     return PLAIN_ROLLOUTS * env.max_steps / best_seconds(lambda: run(keys, some), repeats=3)
 
 
-def _python_loop(env, policy, domains) -> float:
+def python_loop(env, policy, domains) -> float:
     """One environment, one step at a time, in NumPy."""
     d = {name: float(column[0]) for name, column in domains.items()}
     c_kin, zeta = 2 * d["arm_radius"] / d["plate_length"], 7 / 5 * d["ball_mass"] * d["ball_radius"] ** 2

@@ -106,6 +106,8 @@ def test_overriding_checks_again():
 
 def test_optimizers_by_name_and_preset():
     assert config.optimizer("ppo", ENV) == PPO()
+    on_balancer = [config.optimizer(name, make("ball-balancer")) for name in ("ppo", "udr", "epopt")]
+    assert {learner.lam for learner in on_balancer} == {0.998}  # 0.95 looks 40 ms ahead, and does not learn there
     assert config.optimizer("ppo", ENV, "paper") == PPO.paper()
     assert config.optimizer("udr", ENV, "paper") == config.override(PPO.paper(), {"fresh_domains": True}, "")
     assert config.optimizer("analytic", ENV) == Analytic()

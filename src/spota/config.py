@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from spota.envs.catapult import Catapult
-from spota.polopt import default_solver, exact, reference_solver
+from spota.polopt import default_solver, exact, reference_solver, tuned_ppo
 from spota.polopt.analytic import Analytic
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO

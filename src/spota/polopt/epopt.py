@@ -22,7 +22,7 @@ class EPOpt(PPO):
 
     epsilon: float = 0.2
     """The share of the rollouts that counts, the CVaR parameter ε of tab_exp_hparams."""
-    warm_up: int = 15
+    warm_up: int = 40
     """Iterations on all rollouts before."""
 
     def __post_init__(self):

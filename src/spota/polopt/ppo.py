@@ -74,9 +74,9 @@ class Batch(eqx.Module):
 class PPO:
     """The defaults are the *tuned* setting; `PPO.paper()` has the paper's numbers."""
 
-    iterations: int = 40
+    iterations: int = 80
     """Updates of the batch."""
-    rollouts: int = 40
+    rollouts: int = 20
     """Rollouts a domain and iteration, n_τ."""
     learning_rate: float = 5e-4
     """Adam's first step size."""
