@@ -24,7 +24,7 @@ from spota.polopt.solver import Solver, as_solver
 from spota.types import Env
 
 N_G, N_J = 20, 100
-PPO_ITERATIONS = 30
+PPO_ITERATIONS = 20
 EQUAL = 10
 """Updates of the comparison in time."""
 
