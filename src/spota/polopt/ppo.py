@@ -15,7 +15,7 @@ from spota.domain import Domains
 from spota.policies.network import FNN
 from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.gae import advantages
-from spota.polopt.rows import AXIS, Rows, all_rows, my_share
+from spota.polopt.rows import AXIS, Rows, all_rows, my_share, sum_over_devices
 from spota.types import Env, Trajectories
 
 EXPLORATION_STREAM = 2
@@ -155,7 +155,7 @@ class PPO:
 
     def _minibatch(self, batch: Batch, nets: Any, adam: Any, times: Int[Array, "t"]) -> tuple[tuple[Nets, Any], dict]:
         gradient, figures = jax.grad(loss, has_aux=True)(nets, at_times(batch, times), self.clip)
-        gradient, figures = jax.lax.psum((gradient, figures), AXIS)  # the only meeting of the devices in an update
+        gradient, figures = sum_over_devices((gradient, figures))  # the only meeting of the devices in an update
         taken = jnp.maximum(figures.pop("taken"), 1.0)
         gradient, figures = jax.tree.map(lambda total: total / taken, (gradient, figures))
         step, adam = self._optimizer().update(gradient, adam)
