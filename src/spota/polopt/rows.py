@@ -48,7 +48,7 @@ def my_share(rows: Tree) -> Tree:
 
 
 def sum_over_devices(tree: Tree) -> Tree:
-    """The sum over all devices, as one array: devices that meet once, and not once a leaf, update a third faster."""
+    """The sum over all devices, as one array: so devices wait for each other once, and not once a leaf."""
     flat, back = ravel_pytree(tree)
     return back(jax.lax.psum(flat, AXIS))
 
