@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmarks.timing import best_seconds
 from spota.algorithm import find_candidate, find_references
 from spota.comparison import Comparison, compare
-from spota.config import optimizer
+from spota.config import solvers
 from spota.envs import make
 from spota.polopt import default_solver, reference_solver
 from spota.polopt.solve import Optimizer, solve_many
@@ -55,7 +55,7 @@ def _improvement(env: Env, candidate: Any) -> None:
 
 def _solvers(env: Env) -> dict[str, Solver]:
     """The reference solver, and others that take at least as long."""
-    analytic, ppo = reference_solver(env), optimizer("ppo", env)
+    analytic, ppo = reference_solver(env), solvers("ppo", env)[1]
     return {
         "analytic (reference)": as_solver(analytic),
         "PPO": as_solver(replace(ppo, iterations=PPO_ITERATIONS)),

@@ -47,8 +47,10 @@ def _trained(key: jax.Array, env: Env, name: str):
     nominal = name == "nominal ppo"
     domains = env.domain.nominal(DOMAINS) if nominal else env.domain.sample(k_domains, DOMAINS)
     learner = optimizer("ppo" if nominal else name.split(",")[0], env)
+    if nominal:
+        learner = replace(learner, smoothing=0.0)
     if name == "epopt, fresh domains":  # as UDR has them; EPOpt as such has ten
-        learner = replace(learner, fresh_domains=True)
+        learner = replace(learner, fresh_domains=True, smoothing=0.0)
     return solve(learner, k_solve, env, domains, fnn(k_init, env, (16, 16))).policy
 
 

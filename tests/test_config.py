@@ -105,7 +105,7 @@ def test_overriding_checks_again():
 
 
 def test_optimizers_by_name_and_preset():
-    assert config.optimizer("ppo", ENV) == PPO()
+    assert config.optimizer("ppo", ENV) == PPO(smoothing=1.0)
     on_balancer = [config.optimizer(name, make("ball-balancer")) for name in ("ppo", "udr", "epopt")]
     assert {learner.lam for learner in on_balancer} == {0.998}  # 0.95 looks 40 ms ahead, and does not learn there
     assert config.optimizer("ppo", ENV, "paper") == PPO.paper()

@@ -46,7 +46,13 @@ def test_the_papers_preset_has_its_numbers_and_its_interval():
     ppo = resolved(preset="paper", solver="ppo")
     assert ppo.candidate == ppo.reference == PPO.paper()
     assert resolved(preset="paper", solver="analytic").reference == Analytic()
-    assert resolved(solver="epopt").candidate == EPOpt()
+    assert isinstance(resolved(solver="epopt").candidate, EPOpt)
+
+
+@pytest.mark.parametrize("solver", ["default", "ppo", "epopt"])
+def test_candidates_learn_around_their_domains_and_references_on_theirs(solver):
+    found = resolved(solver=solver)
+    assert (found.candidate.smoothing, found.reference.smoothing) == (1.0, 0.0)
 
 
 def test_the_quick_preset_is_smaller_and_still_has_enough_references():

@@ -97,6 +97,14 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path):
     assert (solver.iterations, solver.lam, solver.learning_rate, solver.fresh_domains) == (11, 0.9, 1e-4, True)
 
 
+@pytest.mark.parametrize("algo", ["default", "ppo", "epopt"])
+def test_training_on_the_nominal_domain_stays_on_it(algo):
+    random, nominal = (
+        training.resolve(None, {"env": "cart-pole", "algo": algo, "nominal": n}).optimizer for n in (False, True)
+    )
+    assert (random.smoothing, nominal.smoothing) == (1.0, 0.0)
+
+
 def interrupt_after_one(_optimizer, _key, _env, _domains, init, report):
     best = jax.tree.map(lambda x: x[None], init)
     report(training.Progress(1, 4, np.ones(1), np.ones(1), np.ones(1), best, 100, {"finite": np.ones(1)}))

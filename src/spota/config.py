@@ -101,7 +101,7 @@ def suggest(wrong: str, names: Iterable[str]) -> str:
 ALGORITHMS: dict[str, Callable[[Env], Any]] = {
     "default": default_solver,
     "ppo": lambda env: tuned_ppo(PPO, env),
-    "udr": lambda env: tuned_ppo(PPO, env, fresh_domains=True),
+    "udr": lambda env: tuned_ppo(PPO, env, fresh_domains=True, smoothing=0.0),
     "epopt": lambda env: tuned_ppo(EPOpt, env),
     "analytic": lambda _: Analytic(),
 }
@@ -136,7 +136,7 @@ def solvers(name: str, env: Env, preset: Preset = "tuned") -> tuple[Any, Any]:
     if name != "default":
         tuned = ALGORITHMS[name](env)
         one = tuned.paper() if preset == "paper" and hasattr(tuned, "paper") else tuned
-        return one, one
+        return one, replace(one, smoothing=0.0)  # a reference knows its domains
     if isinstance(env, Catapult):
         return exact.catapult, exact.catapult
     return default_solver(env), reference_solver(env)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,8 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
         raise ValueError(f"{file}: optimizer = {inner_told!r}: write a table [optimizer] with its settings.")
     head = config.build(Training, config.merge({**told}, given), str(file) if file else "the command line")
     solver = config.optimizer(head.algo, make(head.env), head.preset)
+    if head.nominal and hasattr(solver, "smoothing"):
+        solver = replace(solver, smoothing=0.0)  # around the nominal domain is not on it
     solver = config.override(solver, inner_told, f"{file} [optimizer]")
     solver = config.override(solver, inner, "--set")
     return Training(**{**vars(head), "optimizer": solver})

@@ -1,7 +1,7 @@
 """PPO on probes with known answers, and its pieces against other libraries."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 import scipy.stats
 from jaxtyping import Array, Key
+from one_device import on_one_device
+from point_mass import PointMass
 
 from spota.domain import DomainDistribution, Parameter
-from spota.effects import Effects
+from spota.effects import Effects, ObservationNoise
 from spota.envs import make
 from spota.marginals import Constant
 from spota.policies import fnn
 from spota.polopt.epopt import EPOpt
-from spota.polopt.ppo import PPO, Actor, normalised, shuffled
-from spota.polopt.rows import AXIS
+from spota.polopt.ppo import PPO, Actor, explore, judged, normalised, shuffled
+from spota.polopt.rows import all_rows
 from spota.types import Env, Scalar, Signal
 
 GAMMA = 0.6
@@ -85,12 +87,6 @@ class Probe(Env):
         return (state.age / (xi["lifetime"] - 0.5),)
 
 
-def on_one_device(function):
-    """Run what belongs inside a compiled optimizer step."""
-    mapped = jax.vmap(function, in_axes=None, axis_name=AXIS, axis_size=1)
-    return lambda *arguments: jax.tree.map(lambda x: x[0], mapped(*arguments))
-
-
 @pytest.fixture(scope="module")
 def trained():
     """All probes after training: name → (critic, policy); values are in rewards."""
@@ -140,6 +136,20 @@ class TestProbes:
             assert value(trained, "terminated", sign, float(age)) == pytest.approx(want, abs=0.1)
 
 
+def test_the_critic_sees_no_noise_and_the_policy_does():
+    noisy = PointMass(effects=Effects(noise=ObservationNoise((0.5, 0.5))))
+    rows = all_rows(noisy.domain.nominal(2), jax.random.key(0), 10)
+    state = SETTING.begin(jax.random.key(1), noisy, fnn(jax.random.key(2), noisy, (8,)))
+    seen = explore(noisy, rows, state.nets.actor)
+    moved = seen.ideals[0, 0] + noisy.dt * seen.ideals[1, 1]
+    np.testing.assert_allclose(seen.ideals[1, 0], moved, rtol=1e-5)  # the law of motion holds without noise only
+    assert np.std(seen.observations - seen.ideals) == pytest.approx(0.5, rel=0.1)
+    batch = on_one_device(lambda s, e: judged(SETTING, s.nets, e))(state, seen)
+    blind = on_one_device(lambda s, e: judged(SETTING, s.nets, e))(state, replace(seen, observations=seen.ideals))
+    np.testing.assert_array_equal(batch.targets, blind.targets)
+    np.testing.assert_array_equal(batch.advantages, blind.advantages)
+
+
 def test_likelihood_is_the_normal_density():
     env = make("ball-balancer")
     actor = Actor(fnn(jax.random.key(0), env), jnp.array([-0.5, 0.3]))
@@ -181,6 +191,7 @@ def test_every_pass_takes_every_step_once_in_an_order_of_its_own(steps):
         ({"initial_std": -1.0}, "positive"),
         ({"learning_rate": float("nan")}, "positive"),
         ({"evaluate_every": 0}, "at least 1"),
+        ({"smoothing": -0.1}, "cannot be negative"),
     ],
 )
 def test_bad_settings_are_refused(setting, message):

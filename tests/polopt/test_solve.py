@@ -53,6 +53,9 @@ def test_a_problem_has_the_same_result_alone_together_and_on_one_device(optimize
     alone = solve(optimizer, KEYS[last], ENV, picked(DOMAINS, last), picked(networks(), last))
     np.testing.assert_allclose(parameters(alone), parameters(picked_policy(together, last)), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(alone.curve, together.curve[last], rtol=1e-3)
+    even = [jax.tree.map(lambda x: x[1:], tree) for tree in (KEYS, DOMAINS, networks())]
+    grouped = solve_many(optimizer, even[0], ENV, *even[1:])  # half of the problems on each device
+    np.testing.assert_allclose(parameters(alone), parameters(picked_policy(grouped, -1)), rtol=1e-3, atol=1e-4)
     one = jax.devices()[:1]
     monkeypatch.setattr(module.jax, "devices", lambda: one)
     single = solve(optimizer, KEYS[last], ENV, picked(DOMAINS, last), picked(networks(), last))

@@ -59,6 +59,11 @@ class Analytic:
         if not (self.barrier >= 0 and self.smoothing >= 0):
             raise ValueError(f"barrier = {self.barrier}, smoothing = {self.smoothing}: neither can be negative.")
 
+    @property
+    def worst_share(self) -> float:
+        """All rollouts of an evaluation count."""
+        return 1.0
+
     def check(self, env: Env):
         """Refuse an environment whose steps the segments do not divide."""
         divides("segment", self.segment, env)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Key
 from spota.domain import Domains
 from spota.polopt.ppo import PPO, PPOState, exploring
 from spota.polopt.rows import AXIS, Rows, all_rows, my_share, row_returns
+from spota.polopt.smoothing import smoothed
 from spota.types import Env
 
 
@@ -31,11 +32,18 @@ class EPOpt(PPO):
         if not 0 < self.epsilon <= 1:
             raise ValueError(f"epsilon = {self.epsilon}: ε lies between 0 and 1, 0 excluded.")
 
+    @property
+    def worst_share(self) -> float:
+        """The best iterate is the one whose worst rollouts are best: what the updates improve."""
+        return self.epsilon
+
     def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Run many, learn from the worst."""
-        k_rows, k_learn = jax.random.split(key)
-        few = all_rows(domains, k_rows, self.rollouts)
-        many = all_rows(domains, k_rows, self.rollouts * round(1 / self.epsilon))
+        k_rows, k_smooth, k_learn = jax.random.split(key, 3)
+        few, many = (
+            smoothed(k_smooth, env.domain, all_rows(domains, k_rows, rollouts), self.smoothing)
+            for rollouts in (self.rollouts, self.rollouts * round(1 / self.epsilon))
+        )
         worst = jnp.argsort(_returns_of_all(env, state, many))[: few.keys.shape[0]]
         chosen = jax.tree.map(lambda a, b: jnp.where(state.iteration < self.warm_up, a, b[worst]), few, many)
         return self.learn(env, chosen, k_learn, state)

@@ -1,4 +1,9 @@
-"""Proximal policy optimisation with GAE, a separate critic and a learnable, state-independent exploration."""
+"""Proximal policy optimisation with GAE, a separate critic and a learnable, state-independent exploration.
+
+The critic sees the *ideal* observation, without the sensors' noise: it is needed in training only, where the simulator
+knows it. At 500 Hz a step changes the value less than the noise does, and advantages made of noisy values led training
+down again: on the Cart-Pole from 2376 after 20 iterations to 1950 after 80.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -16,13 +21,14 @@ from spota.policies.network import FNN
 from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.gae import advantages
 from spota.polopt.rows import AXIS, Rows, all_rows, my_share, sum_over_devices
-from spota.types import Env, Trajectories
+from spota.polopt.smoothing import smoothed
+from spota.types import Env
 
 EXPLORATION_STREAM = 2
 
 
 class Critic(eqx.Module):
-    """The value of an observation, in units of 1/(1 − γ) rewards: between 0 and 1 when rewards are."""
+    """The value of an ideal observation, in units of 1/(1 − γ) rewards: between 0 and 1 when rewards are."""
 
     body: FNN
 
@@ -59,10 +65,23 @@ class PPOState(eqx.Module):
     iteration: Int[Array, ""]
 
 
+class Experience(eqx.Module):
+    """Exploring rollouts side by side, batch last: what the policy saw, and what there was to see."""
+
+    observations: Float[Array, "T d n"]
+    ideals: Float[Array, "T d n"]
+    actions: Float[Array, "T a n"]
+    rewards: Float[Array, "T n"]
+    alive: Bool[Array, "T n"]
+    last_ideal: Float[Array, "d n"]
+    survived: Bool[Array, "n"]
+
+
 class Batch(eqx.Module):
     """What the updates of an iteration learn from: channel first, then time and rollout, or both as one axis."""
 
     observations: Float[Array, "d *n"]
+    ideals: Float[Array, "d *n"]
     actions: Float[Array, "a *n"]
     log_likelihoods: Float[Array, "*n"]
     advantages: Float[Array, "*n"]
@@ -74,7 +93,7 @@ class Batch(eqx.Module):
 class PPO:
     """The defaults are the *tuned* setting; `PPO.paper()` has the paper's numbers."""
 
-    iterations: int = 80
+    iterations: int = 60
     """Updates of the batch."""
     rollouts: int = 20
     """Rollouts a domain and iteration, n_τ."""
@@ -82,10 +101,10 @@ class PPO:
     """Adam's first step size."""
     decay: bool = True
     """Whether the step size goes down to zero linearly."""
-    gamma: float = 0.999
+    gamma: float = 0.998
     """Temporal discount γ."""
-    lam: float = 0.95
-    """λ of the advantage estimation; at 500 Hz, 0.95 looks 40 ms ahead: enough for the Cart-Pole only."""
+    lam: float = 0.98
+    """λ of the advantage estimation; at 500 Hz, 0.98 looks 0.1 s ahead, and 0.95 only 40 ms."""
     epochs: int = 4
     """Passes over a batch."""
     minibatches: int = 50
@@ -96,6 +115,8 @@ class PPO:
     """Exploration at the start, of the scaled action."""
     clip_norm: float = 0.5
     """Longer gradients are shortened to this length."""
+    smoothing: float = 0.0
+    """Width of a kernel around each training domain, in standard deviations of ν; 0 trains on the domains alone."""
     evaluate_every: int = 1
     evaluation_rollouts: int = 10
     fresh_domains: bool = False
@@ -108,6 +129,13 @@ class PPO:
             raise ValueError(f"gamma = {self.gamma}: γ lies between 0 and 1, 1 excluded.")
         if not 0 <= self.lam <= 1:
             raise ValueError(f"lam = {self.lam}: λ lies between 0 and 1.")
+        if not self.smoothing >= 0:
+            raise ValueError(f"smoothing = {self.smoothing}: it cannot be negative.")
+
+    @property
+    def worst_share(self) -> float:
+        """All rollouts of an evaluation count."""
+        return 1.0
 
     def check(self, env: Env):
         """Refuse an environment whose steps the minibatches do not divide."""
@@ -117,8 +145,8 @@ class PPO:
     def paper(cls) -> "PPO":
         """The values of tab_exp_hparams; what the table leaves open (epochs, minibatches, clip) is ours."""
         return cls(
-            iterations=400, rollouts=10, learning_rate=1e-4, decay=False, lam=0.95, epochs=10, minibatches=10,
-            initial_std=1.0,
+            iterations=400, rollouts=10, learning_rate=1e-4, decay=False, gamma=0.999, lam=0.95, epochs=10,
+            minibatches=10, initial_std=1.0,
         )  # fmt: skip
 
     def begin(self, key: Key[Array, ""], env: Env, policy: FNN) -> PPOState:
@@ -129,8 +157,9 @@ class PPO:
 
     def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect rollouts on the domains and learn from them."""
-        k_rows, k_learn = jax.random.split(key)
-        return self.learn(env, all_rows(domains, k_rows, self.rollouts), k_learn, state)
+        k_rows, k_smooth, k_learn = jax.random.split(key, 3)
+        rows = smoothed(k_smooth, env.domain, all_rows(domains, k_rows, self.rollouts), self.smoothing)
+        return self.learn(env, rows, k_learn, state)
 
     def learn(self, env: Env, rows: Rows, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect these rows, each device its share, then several passes of minibatch updates."""
@@ -140,8 +169,12 @@ class PPO:
     def fit(self, batch: Batch, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """All updates of an iteration; each pass takes the time steps in another order."""
         orders = shuffled(key, self.epochs, batch.alive.shape[0]).reshape(self.epochs * self.minibatches, -1)
-        start = state.nets, state.adam
-        (nets, adam), figures = jax.lax.scan(lambda s, times: self._minibatch(batch, *s, times), start, orders)
+
+        @jax.custom_batching.sequential_vmap  # problem by problem: batched products of small matrices are slow
+        def passes(batch, start, orders):
+            return jax.lax.scan(lambda s, times: self._minibatch(batch, *s, times), start, orders)
+
+        (nets, adam), figures = passes(batch, (state.nets, state.adam), orders)
         figures = {name: values.mean() for name, values in figures.items()}
         moved = PPOState(nets, adam, state.iteration)
         finite = jnp.isfinite(figures["loss"])
@@ -187,27 +220,27 @@ def exploring(actor: Actor) -> rollout.Act:
     return act
 
 
-def explore(env: Env, rows: Rows, actor: Actor) -> Trajectories:
+def explore(env: Env, rows: Rows, actor: Actor) -> Experience:
     """Roll out with exploration."""
     words, act = randomness.words(rows.keys), exploring(actor)
 
     def body(world, t):
-        world, step = rollout.advance(env, act, rows.domains, words, t, world)
-        return world, (step.observation, step.action, step.reward, step.alive)
+        after, step = rollout.advance(env, act, rows.domains, words, t, world)
+        return after, (step.observation, world.ideal, step.action, step.reward, step.alive)
 
     start = rollout.begin(env, rows.domains, rows.keys)
     world, steps = jax.lax.scan(body, start, jnp.arange(env.max_steps))
-    return Trajectories(*steps, rollout.look(env, rows.domains, words, jnp.int32(env.max_steps), world), world.alive)
+    return Experience(*steps, world.ideal, world.alive)
 
 
-def judged(ppo: PPO, nets: Nets, seen: Trajectories) -> Batch:
+def judged(ppo: PPO, nets: Nets, seen: Experience) -> Batch:
     """Advantages, value targets and likelihoods for the updates."""
-    observations, actions = jnp.moveaxis(seen.observations, 1, 0), jnp.moveaxis(seen.actions, 1, 0)
+    observations, ideals, actions = (jnp.moveaxis(x, 1, 0) for x in (seen.observations, seen.ideals, seen.actions))
     rewards = (1 - ppo.gamma) * seen.rewards
-    values, last = nets.critic(observations), nets.critic(seen.last_observation)
+    values, last = nets.critic(ideals), nets.critic(seen.last_ideal)
     raw = advantages(rewards, values, last, seen.alive, seen.survived, ppo.gamma, ppo.lam)
     likelihoods = nets.actor.log_likelihood(observations, actions)
-    return Batch(observations, actions, likelihoods, normalised(raw, seen.alive), raw + values, seen.alive)
+    return Batch(observations, ideals, actions, likelihoods, normalised(raw, seen.alive), raw + values, seen.alive)
 
 
 def normalised(raw: Float[Array, "T n"], alive: Bool[Array, "T n"]) -> Float[Array, "T n"]:
@@ -246,7 +279,7 @@ def loss(nets: Nets, batch: Batch, clip: float) -> tuple[Float[Array, ""], dict]
     ratio = jnp.exp(nets.actor.log_likelihood(batch.observations, batch.actions) - batch.log_likelihoods)
     clipped = jnp.clip(ratio, 1 - clip, 1 + clip)
     surrogate = taken @ jnp.minimum(ratio * batch.advantages, clipped * batch.advantages)
-    error = taken @ (nets.critic(batch.observations) - batch.targets) ** 2
+    error = taken @ (nets.critic(batch.ideals) - batch.targets) ** 2
     moved = taken @ (jnp.abs(ratio - 1) > clip).astype(jnp.float32)
     total = error - surrogate
     return total, {"loss": total, "critic_error": error, "clipped": moved, "taken": taken.sum()}

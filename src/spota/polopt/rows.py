@@ -55,14 +55,15 @@ def sum_over_devices(tree: Tree) -> Tree:
 
 def mean_over_devices(tree: Tree) -> Tree:
     """The mean over all devices' shares."""
-    return jax.lax.pmean(tree, AXIS)
+    return jax.tree.map(lambda total: total / jax.lax.axis_size(AXIS), sum_over_devices(tree))
 
 
-def score(env: Env, policy: Policy, rows: Rows) -> Score:
-    """Evaluate the mean policy on this device's share of the rows."""
-    mine = my_share(rows)
-    total, survived = row_returns(env, rollout.acting_with(policy), mine)
-    return mean_over_devices(Score(total.mean(), survived.astype(jnp.float32).mean()))
+def score(env: Env, policy: Policy, rows: Rows, worst_share: float) -> tuple[Score, Float[Array, ""]]:
+    """Evaluate the mean policy on all rows, each device its share; and the mean return of the worst share of them."""
+    mine, alive = row_returns(env, rollout.acting_with(policy), my_share(rows))
+    every = jax.lax.all_gather(mine, AXIS, tiled=True)
+    worst = jnp.sort(every)[: max(1, round(worst_share * every.size))]
+    return Score(every.mean(), mean_over_devices(alive.astype(jnp.float32).mean())), worst.mean()
 
 
 def row_returns(env: Env, act: rollout.Act, rows: Rows) -> tuple[Float[Array, "n"], Array]:

@@ -2,7 +2,8 @@
 
 A problem is a set of domains and an initial policy; to solve it is to maximise the mean return over them (eq_SPn).
 Every optimizer returns the best policy that it saw by an evaluation on the problem's own domains with common random
-numbers, its start included: a solution is never worse than its start on them.
+numbers, its start included: a solution is never worse than its start on them. The best is the one with the highest mean
+return, or, for an optimizer of the worst cases, with the highest mean of the worst returns.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,9 @@ from spota.domain import Domains
 from spota.polopt.rows import AXIS, Score, all_rows, score
 from spota.rollout import check
 from spota.types import Env
+
+PROBLEMS = "problems"
+"""The mesh axis over groups of problems; `AXIS` is the one over shares of the rollouts."""
 
 
 @runtime_checkable
@@ -47,6 +51,11 @@ class Optimizer(Protocol):
         ...
 
     @property
+    def worst_share(self) -> float:
+        """The share of an evaluation's rollouts, the worst ones, whose mean return says which policy is best."""
+        ...
+
+    @property
     def fresh_domains(self) -> bool:
         """Whether every update draws new domains from the environment's distribution."""
         ...
@@ -69,9 +78,10 @@ class Optimizer(Protocol):
 
 
 class Best(eqx.Module):
-    """The best policy so far, its score on its own domains, and the start's."""
+    """The best policy so far, what makes it the best, its score on its own domains, and the start's."""
 
     policy: Any
+    objective: Float[Array, "*problems"]
     score: Score
     start: Score
 
@@ -128,7 +138,7 @@ def solve_many(
     for problem in range(keys.shape[0]):
         check(env, {name: column[problem] for name, column in domains.items()})
     k_begin, k_update, k_evaluate, k_fresh = (jnp.stack(k) for k in zip(*(_streams(k) for k in keys), strict=True))
-    setting = optimizer, env, _mesh(optimizer, _size(domains))
+    setting = optimizer, env, _mesh(optimizer, keys.shape[0], _size(domains))
     states, best = _begin(*setting, k_begin, k_evaluate, domains, inits)
     _refuse_nan(env, best.score)
     history, at = [best.score], [0]
@@ -175,26 +185,35 @@ def _size(domains: dict[str, Array]) -> int:
     return next(iter(domains.values())).shape[-1]
 
 
-def _mesh(optimizer: Optimizer, n: int) -> Mesh:
-    """As many devices as divide the rollouts of an update and of an evaluation evenly."""
-    rows = [n * optimizer.rollouts, n * optimizer.evaluation_rollouts]
-    shards = max(d for d in range(1, len(jax.devices()) + 1) if all(r % d == 0 for r in rows))
-    return Mesh(np.array(jax.devices()[:shards]), (AXIS,))
+def _mesh(optimizer: Optimizer, problems: int, n: int) -> Mesh:
+    """Devices for groups of problems, which never meet, and within a group for shares of the rollouts.
+
+    As many as divide the problems evenly, then the rollouts of an update and of an evaluation.
+    """
+    devices = len(jax.devices())
+    groups = _most(devices, problems)
+    shards = _most(devices // groups, n * optimizer.rollouts, n * optimizer.evaluation_rollouts)
+    return Mesh(np.array(jax.devices()[: groups * shards]).reshape(groups, shards), (PROBLEMS, AXIS))
+
+
+def _most(limit: int, *amounts: int) -> int:
+    """The largest number up to the limit that divides all amounts."""
+    return max(d for d in range(1, limit + 1) if all(amount % d == 0 for amount in amounts))
 
 
 def _on_shards(mesh: Mesh, function: Callable, *arguments: PyTree) -> PyTree:
-    """Run a function of one problem on all problems; every device has everything and takes its share of rollouts."""
-    mapped = jax.shard_map(
-        jax.vmap(function), mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec(), check_vma=False
-    )
+    """Run a function of one problem on all problems, wherever the mesh puts them."""
+    spec = PartitionSpec(PROBLEMS)
+    mapped = jax.shard_map(jax.vmap(function), mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
     return mapped(*arguments)
 
 
 @eqx.filter_jit
 def _begin(optimizer: Optimizer, env: Env, mesh: Mesh, k_begin, k_evaluate, domains, inits):
     def one(k_begin, k_evaluate, domains, init):
-        start = score(env, init, all_rows(domains, k_evaluate, optimizer.evaluation_rollouts))
-        return optimizer.begin(k_begin, env, init), Best(init, start, start)
+        rows = all_rows(domains, k_evaluate, optimizer.evaluation_rollouts)
+        start, objective = score(env, init, rows, optimizer.worst_share)
+        return optimizer.begin(k_begin, env, init), Best(init, objective, start, start)
 
     return _on_shards(mesh, one, k_begin, k_evaluate, domains, inits)
 
@@ -208,13 +227,11 @@ def _update(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states):
 def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states, best):
     def one(key, domains, state, best):
         policy = optimizer.policy(state)
-        now = score(env, policy, all_rows(domains, key, optimizer.evaluation_rollouts))
-        better = now.returns > best.score.returns  # false for NaN
-
-        def keep(new, old):
-            return jax.tree.map(lambda a, b: jnp.where(better, a, b), new, old)
-
-        return Best(keep(policy, best.policy), keep(now, best.score), best.start), now
+        rows = all_rows(domains, key, optimizer.evaluation_rollouts)
+        now, objective = score(env, policy, rows, optimizer.worst_share)
+        better = objective > best.objective  # false for NaN
+        found = Best(policy, objective, now, best.start)
+        return jax.tree.map(lambda new, old: jnp.where(better, new, old), found, best), now
 
     return _on_shards(mesh, one, keys, domains, states, best)
 
