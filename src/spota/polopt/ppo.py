@@ -172,7 +172,7 @@ class PPO:
 
         @jax.custom_batching.sequential_vmap  # problem by problem: batched products of small matrices are slow
         def passes(batch, start, orders):
-            return jax.lax.scan(lambda s, times: self._minibatch(batch, *s, times), start, orders)
+            return jax.lax.scan(lambda state, times: self._minibatch(batch, state[0], state[1], times), start, orders)
 
         (nets, adam), figures = passes(batch, (state.nets, state.adam), orders)
         figures = {name: values.mean() for name, values in figures.items()}
