@@ -9,21 +9,13 @@ import numpy as np
 import pytest
 
 from spota import algorithm, rollout, settings
-from spota.algorithm import (
-    Assessed,
-    BlockFinished,
-    BlockStarted,
-    Solving,
-    assess_policy,
-    find_candidate,
-    find_references,
-    spota,
-)
+from spota.algorithm import assess_policy, find_candidate, find_references, spota
 from spota.bootstrap import student_t
 from spota.certificate import fingerprint
 from spota.comparison import Comparison, _scores, compare, returns_of_each
 from spota.envs import catapult, make
 from spota.envs.cart_pole import CartPole
+from spota.events import Assessed, BlockFinished, BlockStarted, Solving
 from spota.policies import fnn, lqr
 from spota.polopt import exact
 from spota.polopt.solve import Progress

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from spota.algorithm import Assessed, BlockFinished, BlockStarted, Solving, spota
+from spota.algorithm import spota
 from spota.envs import make
+from spota.events import Assessed, BlockFinished, BlockStarted, Solving
 from spota.live import Block, Live, duration, iteration_line, sparkline
 from spota.polopt import exact
 from spota.polopt.solve import Progress

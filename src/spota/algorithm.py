@@ -24,9 +24,10 @@ from spota.blocks import Arrays, from_arrays, to_arrays
 from spota.certificate import Certificate, Performance, Subject, assess, figure, fingerprint, measure
 from spota.comparison import Comparison, Solved, compare
 from spota.domain import count
+from spota.events import Assessed, BlockFinished, BlockStarted, Event, Listener, Solving
 from spota.policies.imitate import Imitation, imitate
 from spota.policies.network import FNN, Linear, fnn
-from spota.polopt.solve import Optimizer, Progress, Report, Solution
+from spota.polopt.solve import Optimizer, Report, Solution
 from spota.polopt.solver import Solver, as_solver
 from spota.settings import GROWTHS, NonDecrSeq, Spota, constant
 from spota.types import Env, Policy
@@ -39,62 +40,6 @@ def compute(name: str, block: Callable[[], Arrays]) -> Arrays:
     """The memo that remembers nothing."""
     del name
     return block()
-
-
-@dataclass(frozen=True)
-class BlockStarted:
-    """A block begins: that many problems, of `n` domains each; 0 where it needs none."""
-
-    iteration: int
-    block: str
-    n: int
-    problems: int = 1
-
-
-@dataclass(frozen=True)
-class BlockFinished:
-    """A block ended with these arrays; `replayed` if the memo had them."""
-
-    iteration: int
-    block: str
-    seconds: float
-    """What it has cost when it was computed."""
-    replayed: bool
-    arrays: Arrays = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Solving:
-    """An optimizer's word from inside a block."""
-
-    iteration: int
-    block: str
-    progress: Progress
-
-
-@dataclass(frozen=True)
-class Assessed:
-    """An iteration ended with this certificate; `best` has the lowest bound so far, and `policy` belongs to it."""
-
-    iteration: int
-    certificate: Certificate
-    best: Certificate
-    policy: Any = field(repr=False)
-
-
-Event = BlockStarted | BlockFinished | Solving | Assessed
-Listener = Callable[[Event], None]
-
-
-def to_all(*listeners: Listener | None) -> Listener:
-    """One listener that tells several, in their order."""
-
-    def tell(event: Event) -> None:
-        for listener in listeners:
-            if listener is not None:
-                listener(event)
-
-    return tell
 
 
 @dataclass(frozen=True)

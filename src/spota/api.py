@@ -13,9 +13,10 @@ import numpy as np
 from rich.console import Console
 
 from spota import certifying, config, devices
-from spota.algorithm import Assessment, Listener, Result, to_all
+from spota.algorithm import Assessment, Result
 from spota.certificate import fingerprint
 from spota.envs import PLATFORMS, make
+from spota.events import Listener, to_all
 from spota.live import Live
 from spota.plan import OWN, Plan, complete, flag_tables
 from spota.policies import find

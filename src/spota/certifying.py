@@ -12,20 +12,9 @@ from typing import Any
 import jax
 
 from spota import policies
-from spota.algorithm import (
-    Assessed,
-    Assessment,
-    Event,
-    Listener,
-    Memo,
-    Result,
-    Solving,
-    assess_policy,
-    block_directory,
-    compute,
-    spota,
-)
+from spota.algorithm import Assessment, Memo, Result, assess_policy, block_directory, compute, spota
 from spota.certificate import Certificate
+from spota.events import Assessed, Event, Listener, Solving
 from spota.plan import Plan
 from spota.policies import FNN, Linear
 from spota.run import Run

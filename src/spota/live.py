@@ -13,8 +13,8 @@ from rich.live import Live as MovingPicture
 from rich.table import Table
 from rich.text import Text
 
-from spota.algorithm import Assessed, BlockFinished, BlockStarted, Event, Solving
 from spota.certificate import Certificate, figure, percent
+from spota.events import Assessed, BlockFinished, BlockStarted, Event, Solving
 from spota.polopt.solve import Progress
 
 BARS = "▁▂▃▄▅▆▇█"

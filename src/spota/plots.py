@@ -65,17 +65,26 @@ def coverage(rows: Sequence[Coverage], n_G: int = 20) -> Figure:
 
 def sweep(result: Sweep) -> Figure:
     """Mean return over one parameter, shaded by one deviation, with the nominal value and the support marked."""
-    axis = result.axes[0]
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
-    axes.axvspan(*_visible_support(axis), color="0.96", lw=0, label="distribution")
-    axes.axvline(axis.nominal, color=GREY, lw=1, ls="--", label="nominal")
-    for k, name in enumerate(result.policies):
-        color, line = POLICY_COLORS[k % len(POLICY_COLORS)], POLICY_LINES[k % len(POLICY_LINES)]
-        _band(axes, axis.values, result.returns[k].T, color, name, line)
-    axes.set(xlabel=_quantity(axis), ylabel="return", xlim=(axis.values[0], axis.values[-1]))
+    _sweep_panel(axes, result)
     axes.set_title(_about(result), fontsize=9)
-    _tidy(axes)
+    axes.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def sweeps(results: Sequence[Sweep], columns: int = 2) -> Figure:
+    """Several sweeps of the same policies as the panels of one figure, with one legend."""
+    rows = -(-len(results) // columns)
+    figure = Figure(figsize=(5 * columns, 0.6 + 3.4 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in grid[len(results) :]:
+        axes.set_axis_off()
+    for axes, result in zip(grid, results, strict=False):
+        _sweep_panel(axes, result)
+        axes.set_title(result.env, fontsize=10)
+    handles, labels = grid[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9, frameon=False)
     return figure
 
 
@@ -237,6 +246,19 @@ def _coverage_panel(axes: Axes, rows: Sequence[Coverage]) -> None:
     axes.grid(color="0.92")
 
 
+def _sweep_panel(axes: Axes, result: Sweep) -> None:
+    axis = result.axes[0]
+    axes.axvspan(*_visible_support(axis), color="0.95", lw=0, label="distribution")
+    axes.axvline(axis.nominal, color=GREY, lw=1, ls="--", label="nominal")
+    for k, name in enumerate(result.policies):
+        color, line = POLICY_COLORS[k % len(POLICY_COLORS)], POLICY_LINES[k % len(POLICY_LINES)]
+        _band(axes, axis.values, result.returns[k].T, color, name, line)
+    axes.set(xlabel=_quantity(axis), ylabel="return")
+    axes.margins(x=0.02)  # a nominal value at the end stays visible
+    axes.locator_params(axis="x", nbins=6)
+    _lines_behind(axes)
+
+
 def _map_panel(axes: Axes, result: Sweep, policy: int) -> QuadMesh:
     (first, second), mean = result.axes, result.mean
     scale = {"vmin": mean.min(), "vmax": mean.max(), "cmap": "viridis", "shading": "nearest"}
@@ -268,7 +290,11 @@ def _band(axes: Axes, x: np.ndarray, values: np.ndarray, color: str, label: str,
 
 
 def _tidy(axes: Axes) -> None:
+    _lines_behind(axes)
+    axes.legend(fontsize=8, frameon=False)
+
+
+def _lines_behind(axes: Axes) -> None:
     axes.grid(color="0.92")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=8, frameon=False)

@@ -12,10 +12,11 @@ import numpy as np
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Key
 
-from spota.algorithm import Listener, Result, spota
+from spota.algorithm import Result, spota
 from spota.bootstrap import INTERVALS, UNITS
 from spota.certificate import METHODS
 from spota.envs import catapult, make
+from spota.events import Listener
 from spota.files import plain
 from spota.gap import reject_outliers
 from spota.polopt import exact

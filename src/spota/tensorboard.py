@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from spota.algorithm import Assessed, Event, Solving
 from spota.certifying import figures
+from spota.events import Assessed, Event, Solving
 
 
 def writer_class() -> Any:

@@ -11,7 +11,7 @@ from spota.api import identity
 from spota.certifying import assess as assess_as_planned
 from spota.certifying import describe_assessment
 from spota.commands.output import console, print_json
-from spota.commands.running import BETA, Solver, flag, positional, running, say, settings_file, told_by
+from spota.commands.running import BETA, choice, flag, positional, running, say, settings_file, told_by
 from spota.commands.sources import contestants
 from spota.config import SOLVERS, Preset, from_flags
 from spota.files import plain
@@ -26,8 +26,8 @@ def assess(
     policy: Annotated[str | None, tyro.conf.Positional, positional("POLICY")] = None,
     /,
     env: Annotated[str | None, flag("the policy file's own", "ENV")] = None,
-    preset: Annotated[Preset | None, flag("tuned", f"{{{','.join(get_args(Preset))}}}")] = None,
-    solver: Annotated[Solver | None, flag("default", f"{{{','.join(SOLVERS)}}}")] = None,
+    preset: Annotated[str | None, choice("tuned", get_args(Preset))] = None,
+    solver: Annotated[str | None, choice("default", SOLVERS)] = None,
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
     seed: Annotated[int | None, flag("0", "N")] = None,
     config: Annotated[Path | None, flag("none", "FILE.toml")] = None,

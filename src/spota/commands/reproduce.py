@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from spota import plots, studies
-from spota.algorithm import Assessed, Event, Result
+from spota.algorithm import Result
 from spota.certificate import Certificate
 from spota.commands.coverage_page import coverage_page
 from spota.commands.output import console, print_json, print_table, progress_console
 from spota.commands.reproduce_convergence import reproduce_convergence
 from spota.commands.reproduce_sweeps import reproduce_sweeps
 from spota.envs import catapult
+from spota.events import Assessed, Event
 from spota.files import write_atomically, write_json
 from spota.polopt import exact
 

@@ -13,7 +13,6 @@ from spota.commands.running import say
 from spota.envs import make
 from spota.evaluate import Sweep
 from spota.experiments import sweeps
-from spota.experiments.panels import sweep_panels
 from spota.files import plain, write_json
 from spota.types import Policy
 
@@ -26,7 +25,7 @@ def reproduce_sweeps(seed: int, quick: bool, given: Path | None, directory: Path
     with resumable(directory):
         sources = _sources(seed, quick, given, directory)
         results = _measured(seed, size, sources)
-        files = plots.save(sweep_panels(results), directory / "sweeps")
+        files = plots.save(plots.sweeps(results), directory / "sweeps")
     document = plain(_document(seed, quick, sources, results))
     files.append(write_json(directory / "sweeps.json", document))
     if json:

@@ -2,31 +2,35 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
 
 from spota import report
-from spota.algorithm import Assessed, BlockFinished, Event, Listener, Solving, to_all
 from spota.commands.output import progress_console
 from spota.commands.progress import bar
 from spota.config import Table, read_toml
+from spota.events import Assessed, BlockFinished, Event, Listener, Solving, to_all
 from spota.live import Live
 from spota.run import Run, new_directory
 from spota.tensorboard import TensorBoard, writer_class
 from spota.types import Env
 
-Solver = Literal["default", "ppo", "epopt", "analytic"]
 BETA = "the paper's 60 or 50, elsewhere 2.5 % of the largest return"
 
 
 def flag(default: str, metavar: str, name: str | None = None, about: str | None = None) -> Any:
     """A flag that is None when it is not given, because a file may give it; the help names the default."""
     return tyro.conf.arg(name=name, metavar=metavar, help=about, help_behavior_hint=f"(default: {default})")
+
+
+def choice(default: str, names: Sequence[str]) -> Any:
+    """A flag with a few possible values; the settings refuse others."""
+    return flag(default, f"{{{','.join(names)}}}")
 
 
 def positional(metavar: str) -> Any:

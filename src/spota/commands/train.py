@@ -2,17 +2,17 @@
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, get_args
 
 import tyro
 
 from spota import plan, training
-from spota.algorithm import BlockStarted, Result, Solving, to_all
+from spota.algorithm import Result
 from spota.certifying import certify, describe_result
 from spota.commands.output import console, print_json
 from spota.commands.running import (
     BETA,
-    Solver,
+    choice,
     flag,
     pages_of,
     positional,
@@ -23,15 +23,16 @@ from spota.commands.running import (
     warn,
     write_page,
 )
-from spota.config import SOLVERS, Preset, from_flags, suggest, to_dict
+from spota.config import ALGORITHMS, SOLVERS, Preset, from_flags, suggest, to_dict
 from spota.envs import make
+from spota.events import BlockStarted, Solving, to_all
 from spota.files import plain
 from spota.live import duration
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
 from spota.settings import Spota
 
-Algorithm = Literal["spota", "default", "ppo", "udr", "epopt", "analytic"]
+ALGORITHMS_AND_SPOTA = ("spota", *ALGORITHMS)
 
 
 def _names(settings: type) -> str:
@@ -49,9 +50,9 @@ SET_HELP = (
 def train(
     env: Annotated[str | None, tyro.conf.Positional, positional("ENV")] = None,
     /,
-    algo: Annotated[Algorithm | None, flag("spota", f"{{{','.join(get_args(Algorithm))}}}")] = None,
-    preset: Annotated[Preset | None, flag("tuned", f"{{{','.join(get_args(Preset))}}}")] = None,
-    solver: Annotated[Solver | None, flag("default", f"{{{','.join(SOLVERS)}}}")] = None,
+    algo: Annotated[str | None, choice("spota", ALGORITHMS_AND_SPOTA)] = None,
+    preset: Annotated[str | None, choice("tuned", get_args(Preset))] = None,
+    solver: Annotated[str | None, choice("default", SOLVERS)] = None,
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     domains: Annotated[int | None, flag("10", "N")] = None,
@@ -120,8 +121,9 @@ def _algorithm(algo: str | None, env: str | None, file: Path | None) -> str:
     name = algo or told.get("algo", "spota")
     if name == "assess":
         raise ValueError(f"{file} belongs to an assessment; write spota assess --config {file}.")
-    if name not in get_args(Algorithm):
-        raise ValueError(f"{file}: there is no algorithm {name!r}; {suggest(str(name), get_args(Algorithm))}")
+    if name not in ALGORITHMS_AND_SPOTA:
+        where = "--algo" if algo else file
+        raise ValueError(f"{where}: there is no algorithm {name!r}; {suggest(str(name), ALGORITHMS_AND_SPOTA)}")
     return name
 
 

@@ -47,7 +47,7 @@ class Size:
 
 
 QUICK = Size(points=11, rollouts=60)
-QUICK_OPTIMIZERS = {"ppo": {"iterations": 20}, "epopt": {"iterations": 20, "warm_up": 8}}
+QUICK_OPTIMIZERS = {"ppo": {"iterations": 30}, "epopt": {"iterations": 40, "warm_up": 30}}
 
 
 def trainings(seed: int = 0, quick: bool = False) -> dict[str, Plan | Training]:

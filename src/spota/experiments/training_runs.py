@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spota import training
-from spota.algorithm import BlockStarted, Listener, Result, Solving
+from spota.algorithm import Result
 from spota.certifying import certify
 from spota.config import to_dict
 from spota.envs import make
+from spota.events import BlockStarted, Listener, Solving
 from spota.plan import Plan
 from spota.run import Run
 from spota.training import Trained, Training
