@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from spota import plots
 from spota.envs import make
+from spota.evaluate import Axis, Sweep
 from spota.gap import Gaps
 from spota.sobol import NOISE, Indices
 
@@ -113,3 +114,25 @@ def test_figures_are_written_twice_and_the_same_every_time(gaps, tmp_path):
     assert [path.suffix for path in once] == [".png", ".pdf"]
     for one, other in zip(once, again, strict=True):
         assert one.read_bytes() == other.read_bytes()
+
+
+def swept(parameter: str, policies: tuple[str, ...]) -> Sweep:
+    axis = Axis(parameter, "kg", "", 0.2, (0.15, 0.4), np.array([0.1, 0.2, 0.3]))
+    returns = np.arange(float(len(policies) * 6)).reshape(len(policies), 3, 2)
+    return Sweep("cart-pole", (axis,), policies, "nominal", False, 2500.0, returns, np.ones_like(returns, bool))
+
+
+def test_a_sweep_shows_means_the_nominal_value_and_the_distribution():
+    figure = plots.sweep(swept("pole_mass", ("ours", "theirs")))
+    np.testing.assert_allclose(curve(figure, "theirs"), [6.5, 8.5, 10.5])
+    (nominal,) = [line for line in figure.axes[0].lines if line.get_label() == "nominal"]
+    assert nominal.get_xdata() == [0.2, 0.2]
+    (span,) = figure.axes[0].patches
+    assert span.get_extents().transformed(figure.axes[0].transData.inverted()).intervalx == pytest.approx([0.15, 0.3])
+
+
+def test_sweeps_are_panels_of_one_figure_with_one_legend():
+    figure = plots.sweeps([swept(name, ("ours",)) for name in ("pole_mass", "cart_mass", "pinion_radius")])
+    assert [axes.get_xlabel() for axes in figure.axes] == ["pole_mass [kg]", "cart_mass [kg]", "pinion_radius [kg]", ""]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["distribution", "nominal", "ours"]
+    assert all(axes.get_legend() is None for axes in figure.axes)
