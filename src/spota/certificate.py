@@ -34,7 +34,7 @@ SPENDING = ("none", "halves", "squares")
 
 FEW_REFERENCES = 10
 MANY_LOSE = 0.1
-MOST_OF_THE_GAP = 0.5
+MUCH_OF_THE_GAP = 1 / 3
 ALMOST_NOTHING = 0.1
 
 
@@ -311,7 +311,7 @@ def doubts(c: Certificate) -> Iterator[str]:
         )
     if c.n_G < FEW_REFERENCES:
         yield f"Only {c.n_G} references were compared; below {FEW_REFERENCES} every interval is a guess. Set n_G to 20."
-    if c.largest_gap_share > MOST_OF_THE_GAP and c.n_G * c.n_r > 1:
+    if c.largest_gap_share > MUCH_OF_THE_GAP and c.n_G * c.n_r > 1:
         yield (
             f"One domain carries {percent(c.largest_gap_share)} of the total gap: the mean says little about it, and "
             "another draw of domains could give another verdict."

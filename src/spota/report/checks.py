@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spota.certificate import FEW_REFERENCES, MANY_LOSE, MOST_OF_THE_GAP, Certificate, figure, percent
+from spota.certificate import FEW_REFERENCES, MANY_LOSE, MUCH_OF_THE_GAP, Certificate, figure, percent
 from spota.report.coverage import Measured, interval_name, measured
 from spota.report.words import plural
 
@@ -43,8 +43,8 @@ def checks(c: Certificate, iterations: int = 1) -> Iterator[Check]:
     yield Check(
         "Largest gap",
         percent(c.largest_gap_share),
-        f"Of the total, by one domain. Above {percent(MOST_OF_THE_GAP)} this domain decides.",
-        c.largest_gap_share <= MOST_OF_THE_GAP or c.n_G * c.n_r == 1,
+        f"Of the total, by one domain. Above {percent(MUCH_OF_THE_GAP)} this domain decides.",
+        c.largest_gap_share <= MUCH_OF_THE_GAP or c.n_G * c.n_r == 1,
     )
     yield _agreement(c)
     yield _coverage(c, measured(c.n_G, c.n_r))
