@@ -146,7 +146,7 @@ class PPO:
         """The values of tab_exp_hparams; what the table leaves open (epochs, minibatches, clip) is ours."""
         return cls(
             iterations=400, rollouts=10, learning_rate=1e-4, decay=False, gamma=0.999, lam=0.95, epochs=10,
-            minibatches=10, initial_std=1.0,
+            minibatches=10, initial_std=1.0, evaluate_every=5,
         )  # fmt: skip
 
     def begin(self, key: Key[Array, ""], env: Env, policy: FNN) -> PPOState:
