@@ -15,6 +15,7 @@ from spota.polopt.ppo import PPO
 from spota.settings import Spota
 
 CART = make("cart-pole")
+BALL = make("ball-balancer")
 
 
 def resolved(*assignments: str, file=None, tables=None, **flags) -> Plan:
@@ -94,6 +95,14 @@ def test_a_plan_survives_its_config_file(tmp_path, env, algo):
     file = tmp_path / "config.toml"
     file.write_text(tomli_w.dumps(found.table()))
     assert resolved(file=file) == found
+
+
+def test_references_of_a_policy_from_anywhere_have_the_effort_of_a_training_from_scratch():
+    found, full = resolved(env="ball-balancer", algo="assess", policy="pd").reference, default_solver(BALL)
+    assert (found.iterations, found.learning_rate, found.barrier) == (400, full.learning_rate, full.barrier)
+    assert found.smoothing == 0.0
+    assert resolved(algo="assess", policy="lqr", preset="paper").reference == reference_solver(CART)
+    assert isinstance(resolved(algo="assess", policy="lqr", solver="ppo").reference, PPO)
 
 
 def test_an_assessment_has_no_candidate_and_no_loop():

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from spota import config
 from spota.envs import make
+from spota.polopt import assessing_solver, reference_solver
 from spota.polopt.solve import Optimizer
 from spota.settings import Spota
 from spota.types import Env
@@ -96,10 +97,12 @@ def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer]
 def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
     """Fill in the preset's settings and optimizers, changed by the layers in their order."""
     spota = preset_settings(head.preset, env)
+    candidate, reference = config.solvers(head.solver, env, head.preset)
+    if head.preset == "quick":
+        candidate, reference = _shortened(candidate), _shortened(reference)
     if head.algo == "assess" and head.preset == "tuned":
         spota = replace(spota, n_r=ASSESSED_ON)
-    solvers = config.solvers(head.solver, env, head.preset)
-    candidate, reference = (_shortened(s) if head.preset == "quick" else s for s in solvers)
+        reference = assessing_solver(env) if reference == reference_solver(env) else reference
     parts: dict[str, Any] = {"spota": spota, "candidate": candidate, "reference": reference}
     for where, layer in layers:
         _check_names(head, parts, layer, where)

@@ -1,5 +1,6 @@
 """Answers to "solve the approximated stochastic program" (eq_SPn); each file is one."""
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from spota.polopt.analytic import Analytic
@@ -26,6 +27,11 @@ def reference_solver(env: Env) -> Analytic:
     """The solver for references unless told otherwise: they start from a trained policy, on domains of their own."""
     del env
     return REFERENCE
+
+
+def assessing_solver(env: Env) -> Analytic:
+    """The solver for references of a policy that came from anywhere: it may be far from the best, so they need more."""
+    return replace(default_solver(env), rollouts=REFERENCE.rollouts, smoothing=0.0)
 
 
 def default_solver(env: Env) -> Analytic:
