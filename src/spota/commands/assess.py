@@ -40,7 +40,8 @@ def assess(
     """Find out how much return a policy can lose on a domain that it has never seen, wherever it comes from.
 
     References are trained on random domains, from the policy itself if it is a network of ours, else from a network
-    that imitates it, and compared with the policy on these domains. The same command with the same --out, or --resume
+    that imitates it, and compared with the policy on these domains. As it may be far from the best, they have the
+    effort of a training from scratch: minutes. The same command with the same --out, or --resume
     DIR alone, continues what was interrupted. A policy that is not certified is told in words; the exit code is 0.
 
     Args:
