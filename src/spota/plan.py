@@ -24,11 +24,11 @@ QUICK = {
     "n_r": 5,
     "n_G": 10,
     "n_J": 20,
-    "max_iterations": 2,
+    "max_iterations": 3,
     "growth": "constant",
     "performance_domains": 1000,
 }
-"""Many domains at once, so that the first candidate may be good enough; a second one is compiled already."""
+"""Many domains at once, so that the first candidate may be good enough; others are compiled already."""
 QUICK_ITERATIONS = 0.6
 """The share of their iterations that the optimizers have in the quick preset."""
 QUICK_ROLLOUTS = 3
