@@ -51,15 +51,15 @@ def fail(capsys, *arguments: str) -> str:
     return " ".join(capsys.readouterr().err.split())
 
 
-def test_convergence_averages_over_the_runs_that_got_there_and_goes_on(capsys, tmp_path, monkeypatch):
+def test_convergence_averages_over_the_runs_and_goes_on(capsys, tmp_path, monkeypatch):
     main(["reproduce", "convergence", "--seed", "3", "--out", "a", "--json"])
     first = json.loads(capsys.readouterr().out)
     (found,) = first["platforms"]
     long, short = found["runs"]
-    assert (long["seed"], short["seed"], short["reason"]) == (3, 4, "certified")
+    assert (long["seed"], short["seed"]) == (3, 4)
     one, two = found["iterations"]
     bounds = [long["history"][0]["ucbog"], short["history"][0]["ucbog"]]
-    assert (one["runs"], two["runs"]) == (2, 1)
+    assert (one["bounded"], two["bounded"]) == (2, 1)
     assert (one["n_c"], two["n_r"]) == (5, 1)
     assert one["mean"] == pytest.approx(np.mean(bounds))
     assert one["std"] == pytest.approx(np.std(bounds))
@@ -71,10 +71,27 @@ def test_convergence_averages_over_the_runs_that_got_there_and_goes_on(capsys, t
     monkeypatch.setattr(algorithm, "find_candidate", lambda *_, **__: pytest.fail("trained again"))
     main(["reproduce", "convergence", "--seed", "3", "--out", "a"])
     told = capsys.readouterr()
-    assert "1 of 2 runs reached the threshold, in iteration 1." in " ".join(told.out.split())
-    assert "later ones are about the harder runs" in " ".join(told.out.split())
+    assert "SPOTA would have ended" in " ".join(told.out.split())
     assert "training 2 of 2: catapult, spota, seed 4" in told.err
     assert json.loads((tmp_path / "a" / "convergence.json").read_text())["platforms"] == first["platforms"]
+
+
+def test_convergence_says_where_runs_would_have_ended_and_how_often_a_bound_rose():
+    plans = tuple(tiny_plans(3, False, None))
+    result = certify(plans[0], envs.make("catapult"))
+    threshold = Convergence(plans, (result, result)).threshold
+
+    def run(*bounds: float):
+        return replace(result, history=tuple(replace(result.history[0], ucbog=b * threshold) for b in bounds))
+
+    found = Convergence(plans, (run(3.0, 0.5, 2.0), run(4.0, 2.0, 1.0)))
+    assert str(found) == (
+        "catapult: SPOTA would have ended 2 of 2 runs, in iteration 2 to 3. "
+        "From one iteration to the next the bound rose 1 of 4 times."
+    )
+    assert [i.certified for i in found.iterations] == [0, 1, 1]
+    assert found.iterations[0].mean == pytest.approx(3.5 * threshold)
+    assert "ended 0 of 2 runs. From" in str(Convergence(plans, (run(3.0), run(2.0))))
 
 
 def test_an_interrupted_study_says_how_to_go_on(capsys, tmp_path, monkeypatch):
@@ -101,8 +118,8 @@ def test_a_run_without_a_bound_is_counted_but_not_averaged():
     )
     found = Convergence(plans, halves)
     first, second = found.iterations
-    assert (first.runs, first.bounded, first.mean) == (2, 1, 4.0)
-    assert (second.runs, second.bounded) == (1, 0)
+    assert (first.bounded, first.mean) == (1, 4.0)
+    assert second.bounded == 0
     assert np.isnan(second.mean)
     np.testing.assert_array_equal(found.ucbog, [[4, np.nan], [np.nan, np.nan]])
 
@@ -196,8 +213,9 @@ def test_the_papers_trainings(monkeypatch):
         else:
             assert (work.preset, more.preset) == ("quick", "tuned")
     runs = convergence.plans(seed=2)
-    assert [(p.env, p.preset) for p in runs] == [(e, "paper") for e in ("ball-balancer", "cart-pole") for _ in range(5)]
-    assert [p.seed for p in runs[:5]] == [2, 3, 4, 5, 6]
+    assert [(p.env, p.preset) for p in runs] == [("ball-balancer", "paper"), ("cart-pole", "paper")] * 5
+    assert [p.seed for p in runs[::2]] == [2, 3, 4, 5, 6]
+    assert {(p.spota.beta, p.spota.max_iterations) for p in runs} == {(convergence.UNREACHED, convergence.ITERATIONS)}
     assert [(p.env, p.preset) for p in convergence.plans(quick=True)] == [("cart-pole", "quick")] * 2
     with pytest.raises(ValueError, match="at least 1 run"):
         convergence.plans(runs=0)

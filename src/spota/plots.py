@@ -104,7 +104,7 @@ def convergence(
 ) -> Figure:
     """UCBOG and the numbers of domains over the iterations, shaded by one deviation across runs.
 
-    NaN where a run had ended before, or had no bound.
+    NaN where a run had no bound.
     """
     figure = Figure(figsize=(6.4, 5), layout="constrained")
     bound, sizes = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))

@@ -13,12 +13,13 @@ from spota.experiments.convergence import Convergence, Iteration
 from spota.files import plain, write_json
 from spota.plan import Plan
 
-COLUMNS = ("iteration", "n_c", "n_r", "runs", "mean UCBOG", "± 1 deviation", "negative gaps")
+COLUMNS = ("iteration", "n_c", "n_r", "mean UCBOG", "± 1 deviation", "certified", "negative gaps")
 
 
 def reproduce_convergence(seed: int, quick: bool, runs: int | None, directory: Path, json: bool) -> None:
     """Run SPOTA with several seeds, then draw and tell what the runs have in common."""
     plans = {f"{p.env}-seed-{p.seed}": p for p in convergence.plans(seed, quick, runs)}
+    say("No threshold ends a run here: all have the same number of iterations, so that their means can be compared.")
     with resumable(directory):
         found = _by_platform(list(plans.values()), run_all(plans, directory))
         files = [file for one in found for file in _draw(one, directory)]
@@ -29,7 +30,7 @@ def reproduce_convergence(seed: int, quick: bool, runs: int | None, directory: P
         return
     for one in found:
         title = f"{one.env}: UCBOG over the iterations of {len(one.results)} runs, threshold {figure(one.threshold)}"
-        print_table(title, COLUMNS, [_line(i) for i in one.iterations])
+        print_table(title, COLUMNS, [_line(i, len(one.results)) for i in one.iterations])
         say(str(one), console)
     say(f"Wrote {', '.join(map(str, files))}.", console)
 
@@ -48,7 +49,8 @@ def _draw(one: Convergence, directory: Path) -> list[Path]:
     return plots.save(picture, directory / f"convergence-{one.env}")
 
 
-def _line(i: Iteration) -> tuple[str, ...]:
-    runs = str(i.runs) if i.bounded == i.runs else f"{i.runs}, {i.bounded} with a bound"
+def _line(i: Iteration, runs: int) -> tuple[str, ...]:
+    mean = figure(i.mean) if i.bounded == runs else f"{figure(i.mean)} ({i.bounded} of {runs} runs have a bound)"
     deviation = figure(i.std) if i.bounded > 1 else ""
-    return str(i.iteration), str(i.n_c), str(i.n_r), runs, figure(i.mean), deviation, percent(i.negative_share)
+    certified = f"{i.certified} of {runs}"
+    return str(i.iteration), str(i.n_c), str(i.n_r), mean, deviation, certified, percent(i.negative_share)
