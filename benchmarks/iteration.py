@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
-from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import best_seconds
+from spota.commands.output import console
 from spota.domain import Domains
 from spota.envs import make
 from spota.policies import FNN, fnn
@@ -38,7 +38,7 @@ def main() -> None:
         apart = sum(found[part] for part in PARTS)
         shares = [f"{1e3 * found[part]:.0f} ({100 * found[part] / apart:.0f} %)" for part in PARTS]
         table.add_row(name, f"{steps:,}", *shares, f"{1e3 * found['whole']:.0f}")
-    Console().print(table)
+    console.print(table)
 
 
 def seconds(ppo: PPO, env: Env, domains: Domains, policy: FNN) -> dict[str, float]:

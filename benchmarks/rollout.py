@@ -5,12 +5,12 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import best_seconds
 from spota import devices
 from spota import rollout as engine
+from spota.commands.output import console
 from spota.envs import make
 from spota.envs.ball_balancer import BOUNDS, NOISE, SHARPNESS, VOLTS, BallBalancerState, Q, R
 from spota.policies import fnn
@@ -38,7 +38,7 @@ def main() -> None:
     loop, plain = list(rates.values())[:2]
     for name, rate in rates.items():
         table.add_row(name, f"{rate:,.0f}", f"{rate / loop:,.1f}", f"{rate / plain:,.1f}")
-    Console().print(table)
+    console.print(table)
 
 
 def _ours(env, policy, domains, keys, on) -> float:

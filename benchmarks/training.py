@@ -15,10 +15,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from benchmarks import iteration
+from spota.commands.output import console
 from spota.domain import Domains, repeat
 from spota.envs import make
 from spota.policies import FNN, fnn
@@ -122,7 +122,7 @@ def _print_speeds(speeds: list[Speed]) -> None:
     for s in speeds:
         rate, ratio = s.steps / s.whole, (ours.steps / ours.whole) / (s.steps / s.whole)
         table.add_row(s.name, f"{s.rollout:.3f}", f"{s.updates:.3f}", f"{rate:,.0f}", f"{ratio:.1f}")
-    Console().print(table)
+    console.print(table)
 
 
 def _print_learning(runs: list[Learning], limit: float) -> None:
@@ -133,7 +133,7 @@ def _print_learning(runs: list[Learning], limit: float) -> None:
         if run.reached < GOAL:
             took, ratio = f"not within {limit:.0f} ({run.reached:.0f})", f"> {ratio}"
         table.add_row(run.name, took, str(run.iterations), ratio)
-    Console().print(table)
+    console.print(table)
 
 
 def _table(title: str, *columns: str) -> Table:

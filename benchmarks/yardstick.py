@@ -8,9 +8,9 @@ import time
 from dataclasses import replace
 
 import jax
-from rich.console import Console
 from rich.table import Table
 
+from spota.commands.output import console
 from spota.envs import make
 from spota.policies import FNN, find, fnn
 from spota.policies.imitate import imitate
@@ -36,7 +36,7 @@ def main() -> None:
             (f"from an imitation of {controller}", SMALL, 1, controller),
         ):
             table.add_row(means, *_figures(make(name), hidden, longer, start))
-        Console().print(table)
+        console.print(table)
 
 
 def _figures(env: Env, hidden: tuple[int, ...], longer: int, controller: str | None) -> tuple[str, ...]:

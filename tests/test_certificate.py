@@ -138,6 +138,19 @@ def test_spent_alphas_sum_to_alpha(spending):
     assert spent_alpha(0.05, 3, "none") == 0.05
 
 
+def test_a_later_candidate_says_that_others_were_tested_before(healthy):
+    def said(**others) -> bool:
+        return any("candidate number" in w for w in certificate(healthy, **{"iteration": 3, **others}).warnings)
+
+    assert certificate(healthy, iteration=3).certified
+    (warning,) = [w for w in certificate(healthy, iteration=3).warnings if "candidate number" in w]
+    assert "candidate number 3" in warning
+    assert "at most 15 %" in warning
+    assert not said(iteration=1)
+    assert not said(spending="halves")
+    assert not said(threshold=1e-6)
+
+
 def test_spending_alpha_raises_the_bound_and_is_said(healthy):
     plain, spent = (
         certificate(healthy, iteration=2, spending=s, method="student_t_reference") for s in ("none", "halves")

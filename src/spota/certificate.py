@@ -283,7 +283,7 @@ def assess(
         performance=performance,
         warnings=notes,
     )
-    return dataclasses.replace(certificate, warnings=(*doubts(certificate), *notes))
+    return dataclasses.replace(certificate, warnings=(*doubts(certificate), *repeated(certificate, iteration), *notes))
 
 
 def doubts(c: Certificate) -> Iterator[str]:
@@ -327,6 +327,17 @@ def doubts(c: Certificate) -> Iterator[str]:
         yield (
             f"Some returns lie outside {figure(c.performance.low)} … {figure(c.performance.high)}, the range that the "
             "platform states (min_reward, max_reward); without it there are no bounds on the performance."
+        )
+
+
+def repeated(c: Certificate, iteration: int) -> Iterator[str]:
+    """A run tests its candidates until one passes: what that does to the confidence, unless α is spent over them."""
+    if c.certified and iteration > 1 and c.spending == "none":
+        luck = percent(min(iteration * c.alpha, 1.0))
+        yield (
+            f"This is the run's candidate number {iteration}; those before it were refused. Each was tested at "
+            f"{percent(c.alpha)}, so that the chance of passing one of them by luck adds up to at most {luck}. "
+            "spend_alpha = halves keeps it at that of one test."
         )
 
 

@@ -102,7 +102,7 @@ def sweep_map(result: Sweep) -> Figure:
 def convergence(
     ucbog: Float[np.ndarray, "runs iterations"], n_c: Sequence[int], n_r: Sequence[int], threshold: float
 ) -> Figure:
-    """UCBOG and the numbers of domains over the iterations, shaded by one deviation across runs.
+    """UCBOG and the numbers of domains over the iterations: every run, their mean, shaded by one deviation.
 
     NaN where a run had no bound.
     """
@@ -110,7 +110,8 @@ def convergence(
     bound, sizes = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     iterations = np.arange(1, ucbog.shape[1] + 1)
     runs = "run" if len(ucbog) == 1 else "runs"
-    _band(bound, iterations, np.ma.masked_invalid(ucbog), BLUE, f"UCBOG, {len(ucbog)} {runs}")
+    bound.plot(iterations, ucbog.T, color=GREY, alpha=0.6, lw=0.8)
+    _band(bound, iterations, np.ma.masked_invalid(ucbog), BLUE, f"mean UCBOG of {len(ucbog)} {runs}, ± 1 deviation")
     bound.axhline(threshold, color=ORANGE, ls="--", label=f"threshold {threshold:g}")
     sizes.plot(iterations, n_c, color=GREEN, marker="s", ms=4, label="$n_c$, candidate")
     sizes.plot(iterations, n_r, color=PURPLE, marker="o", ms=4, label="$n_r$, each reference")

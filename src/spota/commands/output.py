@@ -1,6 +1,7 @@
 """How commands speak: one JSON document on standard output, or words and tables for people."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,8 +9,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-console = Console(highlight=False)
-progress_console = Console(stderr=True, highlight=False)
+WIDTH_OF_A_FILE = 160
+"""Columns of a table that no terminal limits."""
+
+
+def _width(stream) -> int | None:
+    return None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_OF_A_FILE
+
+
+console = Console(highlight=False, width=_width(sys.stdout))
+progress_console = Console(stderr=True, highlight=False, width=_width(sys.stderr))
 
 
 def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
