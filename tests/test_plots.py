@@ -39,16 +39,17 @@ def labels(figure: Figure) -> list[str]:
 
 def test_convergence_is_the_mean_over_the_runs_with_their_deviation():
     figure = plots.convergence(np.array([[90.0, 40.0], [110.0, 60.0]]), [5, 10], [1, 2], 50.0)
-    np.testing.assert_allclose(curve(figure, "UCBOG, 2 runs"), [100.0, 50.0])
+    np.testing.assert_allclose(curve(figure, "mean UCBOG of 2 runs"), [100.0, 50.0])
     np.testing.assert_allclose(curve(figure, "threshold 50"), 50.0)
     assert shade(figure) == pytest.approx((40.0, 110.0))
     np.testing.assert_allclose(curve(figure, "$n_c$", 1), [5, 10])
     np.testing.assert_allclose(curve(figure, "$n_r$", 1), [1, 2])
+    assert [list(line.get_ydata()) for line in figure.axes[0].lines[:2]] == [[90, 40], [110, 60]]
 
 
 def test_runs_that_ended_or_had_no_bound_are_left_out():
     figure = plots.convergence(np.array([[90.0, np.nan, np.inf], [110.0, 60.0, np.nan]]), [5, 10, 15], [1, 2, 3], 50.0)
-    np.testing.assert_allclose(curve(figure, "UCBOG"), [100.0, 60.0, np.nan])
+    np.testing.assert_allclose(curve(figure, "mean UCBOG"), [100.0, 60.0, np.nan])
 
 
 def test_learning_curves_show_the_last_candidate_and_the_references_mean():
