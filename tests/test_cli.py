@@ -85,3 +85,13 @@ def test_help_teaches_and_nothing_shows_a_traceback():
     assert wrong.returncode == 2
     assert "--policy" in wrong.stdout + wrong.stderr
     assert "Traceback" not in wrong.stderr
+
+
+@pytest.mark.parametrize("arguments", [("reproduce", "--help"), ("envs", "--json")])
+def test_a_reader_who_has_seen_enough_is_no_error(arguments):
+    command = [sys.executable, "-m", "spota.cli", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout
+    process.stdout.close()
+    _, told = process.communicate()
+    assert (told, process.returncode) == ("", 141)

@@ -1,5 +1,6 @@
 """The command line: `spota COMMAND …`. Each command is one function in `spota.commands`."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -29,7 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; what a user gets wrong ends with one clear sentence and exit code 2."""
     devices.use_all_cores()
     try:
-        tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="spota", description=ABOUT, args=arguments)
+        _run(arguments)
+    except BrokenPipeError:  # the reader, `head` for example, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except (ValueError, KeyError, OSError) as error:
         text = error.args[0] if isinstance(error, KeyError) else str(error)
         Console(stderr=True).print(f"[bold red]error:[/] {escape(str(text))}", highlight=False, soft_wrap=True)
@@ -37,6 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped.")
         sys.exit(130)
+
+
+def _run(arguments: Sequence[str] | None) -> None:
+    try:
+        tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="spota", description=ABOUT, args=arguments)
+    finally:
+        sys.stdout.flush()  # so that a closed pipe is noticed here
 
 
 if __name__ == "__main__":
