@@ -137,3 +137,5 @@ def test_sweeps_are_panels_of_one_figure_with_one_legend():
     assert [axes.get_xlabel() for axes in figure.axes] == ["pole_mass [kg]", "cart_mass [kg]", "pinion_radius [kg]", ""]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["distribution", "nominal", "ours"]
     assert all(axes.get_legend() is None for axes in figure.axes)
+    first, *others, _ = figure.axes
+    assert all(axes.get_shared_y_axes().joined(axes, first) for axes in others)

@@ -74,13 +74,16 @@ def sweep(result: Sweep) -> Figure:
 
 
 def sweeps(results: Sequence[Sweep], columns: int = 2) -> Figure:
-    """Several sweeps of the same policies as the panels of one figure, with one legend."""
+    """Several sweeps of the same policies as the panels of one figure, with one legend, and one scale a platform."""
     rows = -(-len(results) // columns)
     figure = Figure(figsize=(5 * columns, 0.6 + 3.4 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in grid[len(results) :]:
         axes.set_axis_off()
+    firsts: dict[str, Axes] = {}
     for axes, result in zip(grid, results, strict=False):
+        if firsts.setdefault(result.env, axes) is not axes:
+            axes.sharey(firsts[result.env])  # so that a parameter that matters little looks like it
         _sweep_panel(axes, result)
         axes.set_title(result.env, fontsize=10)
     handles, labels = grid[0].get_legend_handles_labels()
