@@ -1,0 +1,92 @@
+"""Run directories for the tests of pages, made in no time, and what a reader sees of a page."""
+
+import dataclasses
+import html.parser
+import re
+import shutil
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+from bowl import Bowl
+from spota import plan, policies
+from spota.algorithm import Solution
+from spota.blocks import to_arrays
+from spota.certifying import certify
+from spota.envs import make
+from spota.envs.cart_pole import CartPole
+from spota.polopt.rows import Score
+from spota.run import Run
+from spota.types import Env
+
+CATAPULT = make("catapult")
+TINY = {
+    "n_c": 5, "n_r": 2, "n_G": 10, "n_J": 1, "n_b": 50, "performance_domains": 20, "hidden": [2], "max_iterations": 2,
+    "method": "student_t_reference", "growth": "constant",
+}  # fmt: skip
+NASTY = """<img src=x onerror="alert(1)"> & 'co'"""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ShortCartPole(CartPole):
+    """A tenth of a second."""
+
+    max_steps = 50
+
+
+CART_POLE, BOWL = ShortCartPole(), Bowl()
+
+
+def spota_run(directory: Path, **settings) -> Path:
+    chosen = plan.resolve(None, {"env": "catapult"}, [("the test", {"spota": {**TINY, **settings}})])
+    with Run(directory, chosen.table()) as run:
+        certify(chosen, CATAPULT, run)
+    return directory
+
+
+def trained_run(directory: Path, env: Env, policy) -> Path:
+    """As `spota train --algo ppo` leaves it, but with a policy that nobody had to train."""
+    score, curve = Score(jnp.float32(40.0), jnp.float32(1.0)), jnp.array([5.0, 30.0, 40.0])
+    solution = Solution(policy, score, score, curve, curve, jnp.arange(3.0), jnp.array(False))
+    far = {"n": 500, "mean": 45.0, "std": 3.0, "worst_20_mean": 41.0, "survival": 0.99}
+    with Run(directory, {"env": env.name, "algo": "ppo", "seed": 3}) as run:
+        run.block("solution", lambda: {**to_arrays(solution), "seconds": np.array(1.0)})
+        policies.save(policy, directory / "policy.npz")
+        run.write_json("result.json", {"env": env.name, "max_return": env.max_return, "unseen_domains": far})
+    return directory
+
+
+def copied(source: Path, to: Path, without: str = "^$") -> Path:
+    """A copy without the files whose names match."""
+    shutil.copytree(source, to, ignore=shutil.ignore_patterns(".lock", "report.html"))
+    for path in sorted(to.rglob("*"), reverse=True):
+        if path.is_file() and re.search(without, path.relative_to(to).as_posix()):
+            path.unlink()
+    return to
+
+
+class Words(html.parser.HTMLParser):
+    """What a reader sees, without scripts and styles; and which elements there are."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.parts, self.tags, self.hidden = [], [], 0
+        self.feed(text)
+        self.text = " ".join(" ".join(self.parts).replace("\xa0", " ").split())
+
+    def handle_starttag(self, tag, attrs):
+        del attrs
+        self.tags.append(tag)
+        self.hidden += tag in ("script", "style", "title")
+
+    def handle_endtag(self, tag):
+        self.hidden -= tag in ("script", "style", "title")
+
+    def handle_data(self, data):
+        if not self.hidden:
+            self.parts.append(data)
+
+
+def words_of(path: Path) -> str:
+    return Words(path.read_text("utf-8")).text

@@ -1,0 +1,140 @@
+"""The page of a run: it tells the truth about every kind of directory."""
+
+import dataclasses
+import json
+
+import pytest
+from run_directories import CART_POLE, NASTY, Words, copied, words_of
+
+from spota.certificate import Certificate
+from spota.cli import main
+from spota.report import coverage, page, read, write
+from spota.report.material import Material
+
+
+def test_a_certified_run_says_so_and_gives_the_certificates_figures(certified):
+    c = Certificate.from_json((certified / "certificate.json").read_text())
+    text = words_of(write(certified, full=False))
+    assert text.split("Certified")[0].endswith("catapult · SPOTA · seed 0 · certified ")
+    assert c.sentence.removeprefix("Certified: o") in text
+    assert "What this promises" in text and "What it does not promise" in text
+    assert "There is one iteration, so there is one point." in text
+    assert all(warning in text for warning in c.warnings)
+    assert "planet" in text
+    assert f"spota train --config {certified}/config.toml" in text
+    assert c.policy_sha256 is not None and c.policy_sha256 in text
+    for name in c.intervals:
+        assert coverage.interval_name(name) in text
+
+
+def test_a_run_that_was_not_certified_says_so(refused):
+    text = words_of(write(refused, full=False))
+    assert " Not certified " in text
+    assert "It ended after 2 iterations" in text
+    assert "There is one iteration" not in text
+    assert "Go on with" not in text
+
+
+@pytest.mark.parametrize(
+    ("lost", "place_in_the_run", "certificate"),
+    [
+        (r"iteration|result|certificate|policy", "in iteration 1.", False),
+        (r"-02|(references|comparison|performance|certificate)\.|result|policy", "before its references were", False),
+        (r"-02|(performance|certificate)\.|result|policy", "in iteration 1, before its performance was", False),
+        (r"-02|result", "in iteration 2.", True),
+        (r"-02/(comparison|performance|certificate)|result", "in iteration 2, before its comparison was", True),
+    ],
+)  # fmt: skip
+def test_a_killed_run_says_where_it_stands(refused, tmp_path, lost, place_in_the_run, certificate):
+    run = copied(refused, tmp_path / "killed", lost)
+    text = words_of(write(run, full=False))
+    assert " Unfinished " in text
+    assert place_in_the_run in text
+    assert f"Go on with: spota train --resume {run}" in text
+    assert ("So far: not certified" in text) == certificate == ("What the certificate says" in text)
+    assert ("There is no certificate yet." in text) != certificate
+    assert ("The run has not kept a policy yet." in text) != certificate
+
+
+def test_a_killed_run_shows_the_curve_of_the_block_that_it_was_in(refused, tmp_path):
+    run = copied(refused, tmp_path / "killed", "iteration-02|result")
+    lines = [{"block": "iteration-02/candidate", "iteration": i, "returns": 10.0 * i} for i in (1, 2)]
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write("\n".join(map(json.dumps, lines)) + '\n{"torn')
+    found = read(run).training
+    assert found is not None and not found.finished
+    assert found.returns.tolist() == [[10.0, 20.0]]
+    assert "The block that was not finished" in words_of(write(run, full=False))
+    assert read(refused).training is None
+
+
+def test_a_training_says_that_nothing_is_certified(moving):
+    text = words_of(write(moving, CART_POLE, full=False))
+    assert "cart-pole · a training with ppo · seed 3 · moving" in text
+    assert "Trained, without a certificate" in text
+    assert f"spota assess {moving}" in text
+    assert "mean return on 500 unseen domains, of 50 45 " in text
+    assert "What the certificate says" not in text
+
+
+def test_a_training_that_was_stopped_is_unfinished(moving, tmp_path):
+    run = copied(moving, tmp_path / "stopped", "solution|result|policy")
+    (run / "metrics.jsonl").write_text('{"block": "solution", "iteration": 1, "returns": 7.5}\n')
+    text = words_of(write(run))
+    assert "The run stands in the training. There is no certificate yet." in text
+    assert "mean return on its own domains so far" in (run / "report.html").read_text()
+
+
+def test_an_assessment_has_a_certificate_and_no_candidate(assessed):
+    text = words_of(write(assessed, full=False))
+    assert "catapult · an assessment of mine.npz · seed 0" in text
+    assert read(assessed).status in ("certified", "not certified")
+    assert "What the certificate says" in text
+    assert "The bound over the iterations" not in text
+    assert "Candidates" not in text
+    assert "References of iteration 1" in text
+    assert f"spota assess --config {assessed}/config.toml" in text
+
+
+def test_a_damaged_block_is_named_and_the_rest_is_shown(refused, tmp_path):
+    run = copied(refused, tmp_path / "damaged")
+    block = run / "iteration-01" / "comparison.npz"
+    block.write_bytes(block.read_bytes()[:100])
+    text = words_of(write(run, full=False))
+    assert "iteration-01/comparison.npz is no finished block of this run" in text
+    assert "The bound over the iterations" in text
+
+
+def test_what_is_no_run_is_refused_in_one_sentence(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["report", str(tmp_path)])
+    assert "is no run directory, because it has no config.toml" in " ".join(capsys.readouterr().err.split())
+
+
+def test_text_from_files_is_never_markup(certified, tmp_path):
+    run = copied(certified, tmp_path / NASTY.replace("/", ""))
+    whole = read(run)
+    kept = whole.iterations[0]
+    assert kept.certificate is not None
+    row = {**kept.certificate.domain["planet"], "meaning": NASTY, "unit": NASTY, "symbol": NASTY}
+    bad = dataclasses.replace(kept.certificate, domain={NASTY: row}, warnings=(NASTY,), policy_sha256=NASTY)
+    assert kept.references is not None
+    references = dataclasses.replace(kept.references, domains={NASTY: kept.references.domains["planet"]})
+    kept = dataclasses.replace(kept, certificate=bad, references=references, candidate=None)
+    told = dataclasses.replace(
+        whole,
+        config={**whole.config, "policy": NASTY, "seed": NASTY, "env": NASTY},
+        iterations=(kept,),
+        damaged=(NASTY,),
+    )
+    text = page(Material(told, None, NASTY))
+    assert "img" not in Words(text).tags
+    assert Words(text).text.count(NASTY) >= 8
+    assert "<img" not in text.replace("\\u003c", "")
+
+
+def test_a_command_writes_the_page(refused, tmp_path, capsys):
+    out = tmp_path / "new" / "page.html"
+    main(["report", str(refused), "--out", str(out), "--quick", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"run": str(refused), "file": str(out), "bytes": out.stat().st_size}
