@@ -4,71 +4,52 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
-from run_directories import BOWL, CART_POLE, CATAPULT, NASTY, TINY, spota_run, trained_run
+from run_directories import BOWL, CART_POLE, NASTY, assessed_run, spota_run, trained_run
 
-import spota.certificate
-from spota import plan, policies, worst
-from spota.certificate import METHODS
-from spota.certifying import assess
+from spota import policies, worst
 from spota.report import evaluation
 from spota.rollout import Outcome
-from spota.run import Run
 from spota.standings import Difference, Standings
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _few_rollouts():
     with pytest.MonkeyPatch.context() as patch:
         for name, few in {"DRAWN": 20, "TIMES": 2, "POINTS": 3, "ROLLOUTS": 2, "EXPLAINED": 50}.items():
             patch.setattr(evaluation, name, few)
         patch.setattr(worst, "MEASURED", 5)
-        patch.setattr(spota.certificate, "all_intervals", some_intervals)
         yield
 
 
-def some_intervals(key, gaps, *_) -> dict[str, float]:
-    """Bounds that cost nothing to compile: the page shows whatever a certificate states."""
-    del key
-    return {name: float(np.mean(gaps)) + i for i, name in enumerate(METHODS)}
-
-
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def place(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("runs")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def certified(place) -> Path:
     return spota_run(place / "certified", beta=1000.0)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def refused(place) -> Path:
     return spota_run(place / "refused", beta=1e-3)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def assessed(place) -> Path:
-    policy = policies.fnn(jax.random.key(1), CATAPULT, (2,))
-    settings = {name: value for name, value in TINY.items() if name not in plan.LOOP_ONLY}
-    chosen = plan.resolve(
-        None, {"env": "catapult", "algo": "assess", "policy": "mine.npz"}, [("the test", {"spota": settings})]
-    )
-    with Run(place / "assessed", chosen.table()) as run:
-        assess(chosen, CATAPULT, policy, run)
-    return place / "assessed"
+    return assessed_run(place / "assessed")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def moving(place) -> Path:
     """A training on a platform that has a picture."""
     still = policies.Linear(jnp.zeros((1, 4)), policies.Contract.of(CART_POLE))
     return trained_run(place / "moving", CART_POLE, still)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def trained(place) -> Path:
     """A training on a platform with several parameters, whose rollouts cost nothing."""
     return trained_run(place / "trained", BOWL, policies.fnn(jax.random.key(0), BOWL, (2,)))
@@ -78,7 +59,7 @@ def outcome(*returns: float) -> Outcome:
     return Outcome(jnp.array(returns)[:, None], jnp.array(returns)[:, None] > 0)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def compared() -> Standings:
     outcomes = {"mine": outcome(1.0, 2.0, 4.0), NASTY: outcome(0.0, 1.0, 2.0)}
     return Standings("bowl", 5.0, True, outcomes, (Difference("mine", NASTY, 4 / 3, 0.5, 2.0, 0.95),))
