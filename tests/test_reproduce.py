@@ -64,6 +64,8 @@ def test_convergence_averages_over_the_runs_and_goes_on(capsys, tmp_path, monkey
     assert one["mean"] == pytest.approx(np.mean(bounds))
     assert one["std"] == pytest.approx(np.std(bounds))
     assert two["mean"] == long["history"][1]["ucbog"]
+    with np.load("a/catapult-seed-3/iteration-02/comparison.npz") as block:
+        assert two["median_gap"] == long["history"][1]["median_gap"] == np.median(block["gaps.final"])
     names = {p.name for p in (tmp_path / "a").iterdir()}
     pictures = {"convergence-catapult.png", "convergence-catapult.pdf"}
     assert names == {"catapult-seed-3", "catapult-seed-4", "convergence.json", *pictures}
@@ -79,19 +81,22 @@ def test_convergence_averages_over_the_runs_and_goes_on(capsys, tmp_path, monkey
 def test_convergence_says_where_runs_would_have_ended_and_how_often_a_bound_rose():
     plans = tuple(tiny_plans(3, False, None))
     result = certify(plans[0], envs.make("catapult"))
-    threshold = Convergence(plans, (result, result)).threshold
+    threshold = Convergence(plans, (result, result), ([1.0], [1.0])).threshold
 
-    def run(*bounds: float):
-        return replace(result, history=tuple(replace(result.history[0], ucbog=b * threshold) for b in bounds))
+    def convergence_of(*runs: list[float]) -> Convergence:
+        histories = [tuple(replace(result.history[0], ucbog=b * threshold) for b in bounds) for bounds in runs]
+        medians = tuple([2.0 * b for b in bounds] for bounds in runs)
+        return Convergence(plans, tuple(replace(result, history=h) for h in histories), medians)
 
-    found = Convergence(plans, (run(3.0, 0.5, 2.0), run(4.0, 2.0, 1.0)))
+    found = convergence_of([3.0, 0.5, 2.0], [4.0, 2.0, 1.0])
     assert str(found) == (
         "catapult: SPOTA would have ended 2 of 2 runs, in iteration 2 to 3. "
         "From one iteration to the next the bound rose 1 of 4 times."
     )
     assert [i.certified for i in found.iterations] == [0, 1, 1]
     assert found.iterations[0].mean == pytest.approx(3.5 * threshold)
-    assert "ended 0 of 2 runs. From" in str(Convergence(plans, (run(3.0), run(2.0))))
+    assert [i.median_gap for i in found.iterations] == [7.0, 2.5, 3.0]
+    assert "ended 0 of 2 runs. From" in str(convergence_of([3.0], [2.0]))
 
 
 def test_an_interrupted_study_says_how_to_go_on(capsys, tmp_path, monkeypatch):
@@ -116,12 +121,14 @@ def test_a_run_without_a_bound_is_counted_but_not_averaged():
         replace(result, history=(replace(one, ucbog=4.0), replace(two, ucbog=float("inf")))),
         replace(result, history=(lost,)),
     )
-    found = Convergence(plans, halves)
+    found = Convergence(plans, halves, ([1.0, 2.0], [3.0]))
     first, second = found.iterations
     assert (first.bounded, first.mean) == (1, 4.0)
     assert second.bounded == 0
     assert np.isnan(second.mean)
     np.testing.assert_array_equal(found.ucbog, [[4, np.nan], [np.nan, np.nan]])
+    assert (first.median_gap, second.median_gap) == (2.0, 2.0)
+    assert np.isnan(first.earned)
 
 
 def tiny_trainings(seed: int, quick: bool) -> dict[str, Plan | Training]:

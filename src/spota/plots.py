@@ -103,11 +103,15 @@ def sweep_map(result: Sweep) -> Figure:
 
 
 def convergence(
-    ucbog: Float[np.ndarray, "runs iterations"], n_c: Sequence[int], n_r: Sequence[int], threshold: float
+    ucbog: Float[np.ndarray, "runs iterations"],
+    median_gaps: Float[np.ndarray, "runs iterations"],
+    n_c: Sequence[int],
+    n_r: Sequence[int],
+    threshold: float,
 ) -> Figure:
-    """UCBOG and the numbers of domains over the iterations: every run, their mean, shaded by one deviation.
+    """UCBOG, the median gap and the numbers of domains over the iterations: means, shaded by one deviation.
 
-    NaN where a run had no bound.
+    Every run's UCBOG is there, too. NaN where a run had no bound.
     """
     figure = Figure(figsize=(6.4, 5), layout="constrained")
     bound, sizes = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
@@ -115,8 +119,9 @@ def convergence(
     runs = "run" if len(ucbog) == 1 else "runs"
     bound.plot(iterations, ucbog.T, color=GREY, alpha=0.6, lw=0.8)
     _band(bound, iterations, np.ma.masked_invalid(ucbog), BLUE, f"mean UCBOG of {len(ucbog)} {runs}, ± 1 deviation")
+    _band(bound, iterations, np.ma.masked_invalid(median_gaps), GREEN, "their median gap", "-.")
     bound.axhline(threshold, color=ORANGE, ls="--", label=f"threshold {threshold:g}")
-    sizes.plot(iterations, n_c, color=GREEN, marker="s", ms=4, label="$n_c$, candidate")
+    sizes.plot(iterations, n_c, color=GREY, marker="s", ms=4, label="$n_c$, candidate")
     sizes.plot(iterations, n_r, color=PURPLE, marker="o", ms=4, label="$n_r$, each reference")
     bound.set(ylabel="return", ylim=(0, None))
     sizes.set(xlabel="iteration", ylabel="domains", ylim=(0, None))

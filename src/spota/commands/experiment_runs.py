@@ -1,25 +1,32 @@
 """How the trainings of an experiment are shown: which of how many, its progress, what an interruption leaves."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from spota.algorithm import Result
 from spota.commands.output import progress_console
 from spota.commands.running import say, warn
 from spota.envs import make
+from spota.events import Event, Listener
 from spota.experiments.training_runs import run_spota, run_training
 from spota.live import Live
 from spota.plan import Plan
 from spota.training import Trained, Training
 
 
-def run_all(works: Mapping[str, Plan | Training], directory: Path) -> list[Result | Trained]:
-    """Every training below the directory, one after the other; finished ones are read."""
+def run_all(
+    works: Mapping[str, Plan | Training], directory: Path, hear: Callable[[str, Event], None] | None = None
+) -> list[Result | Trained]:
+    """Every training below the directory, one after the other; finished ones are read.
+
+    `hear` gets the name of a training with everything that it tells.
+    """
     found = []
     for i, (name, work) in enumerate(works.items()):
         say(f"training {i + 1} of {len(works)}: {work.env}, {work.algo}, seed {work.seed}, in {directory / name}")
-        found.append(_run(work, directory / name))
+        found.append(_run(work, directory / name, partial(hear, name) if hear else None))
     return found
 
 
@@ -33,9 +40,15 @@ def resumable(directory: Path) -> Iterator[None]:
         raise
 
 
-def _run(work: Plan | Training, directory: Path) -> Result | Trained:
+def _run(work: Plan | Training, directory: Path, hear: Listener | None) -> Result | Trained:
     threshold = work.spota.beta if isinstance(work, Plan) else None
     with Live(progress_console, directory.name, make(work.env).max_return, threshold) as live:
+
+        def tell(event: Event) -> None:
+            live(event)
+            if hear:
+                hear(event)
+
         if isinstance(work, Plan):
-            return run_spota(work, directory, live, warn)
-        return run_training(work, directory, live, warn)
+            return run_spota(work, directory, tell, warn)
+        return run_training(work, directory, tell, warn)

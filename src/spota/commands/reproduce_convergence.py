@@ -1,6 +1,9 @@
 """`spota reproduce convergence`: UCBOG over the iterations, across runs."""
 
+from collections.abc import Mapping
 from pathlib import Path
+
+import numpy as np
 
 from spota import plots
 from spota.algorithm import Result
@@ -8,12 +11,23 @@ from spota.certificate import figure, percent
 from spota.commands.experiment_runs import resumable, run_all
 from spota.commands.output import console, print_json, print_table
 from spota.commands.running import say
+from spota.events import BlockFinished, Event
 from spota.experiments import convergence
 from spota.experiments.convergence import Convergence, Iteration
 from spota.files import plain, write_json
 from spota.plan import Plan
 
-COLUMNS = ("iteration", "n_c", "n_r", "mean UCBOG", "± 1 deviation", "certified", "negative gaps")
+COLUMNS = (
+    "iteration",
+    "n_c",
+    "n_r",
+    "mean UCBOG",
+    "± 1 deviation",
+    "median gap",
+    "earned",
+    "certified",
+    "negative gaps",
+)
 
 
 def reproduce_convergence(seed: int, quick: bool, runs: int | None, directory: Path, json: bool) -> None:
@@ -21,7 +35,7 @@ def reproduce_convergence(seed: int, quick: bool, runs: int | None, directory: P
     plans = {f"{p.env}-seed-{p.seed}": p for p in convergence.plans(seed, quick, runs)}
     say("No threshold ends a run here: all have the same number of iterations, so that their means can be compared.")
     with resumable(directory):
-        found = _by_platform(list(plans.values()), run_all(plans, directory))
+        found = _by_platform(plans, directory)
         files = [file for one in found for file in _draw(one, directory)]
     document = plain({"seed": seed, "quick": quick, "platforms": [one.to_dict() for one in found]})
     files.append(write_json(directory / "convergence.json", document))
@@ -35,22 +49,33 @@ def reproduce_convergence(seed: int, quick: bool, runs: int | None, directory: P
     say(f"Wrote {', '.join(map(str, files))}.", console)
 
 
-def _by_platform(plans: list[Plan], results: list) -> list[Convergence]:
-    pairs = [(p, result) for p, result in zip(plans, results, strict=True) if isinstance(result, Result)]
-    return [
-        Convergence(tuple(p for p, _ in pairs if p.env == env), tuple(r for p, r in pairs if p.env == env))
-        for env in dict.fromkeys(p.env for p in plans)
+def _by_platform(plans: Mapping[str, Plan], directory: Path) -> list[Convergence]:
+    medians: dict[str, list[float]] = {name: [] for name in plans}
+
+    def hear(name: str, event: Event) -> None:
+        if isinstance(event, BlockFinished) and event.block == "comparison":
+            medians[name].append(float(np.median(event.arrays["gaps.final"])))
+
+    results = run_all(plans, directory, hear)
+    whole = [
+        (p, result, medians[name])
+        for (name, p), result in zip(plans.items(), results, strict=True)
+        if isinstance(result, Result)
     ]
+    platforms = dict.fromkeys(p.env for p in plans.values())
+    return [Convergence(*zip(*(one for one in whole if one[0].env == env), strict=True)) for env in platforms]
 
 
 def _draw(one: Convergence, directory: Path) -> list[Path]:
     lines = one.iterations
-    picture = plots.convergence(one.ucbog, [i.n_c for i in lines], [i.n_r for i in lines], one.threshold)
+    sizes = [i.n_c for i in lines], [i.n_r for i in lines]
+    picture = plots.convergence(one.ucbog, one.median_gaps, *sizes, one.threshold)
     return plots.save(picture, directory / f"convergence-{one.env}")
 
 
 def _line(i: Iteration, runs: int) -> tuple[str, ...]:
     mean = figure(i.mean) if i.bounded == runs else f"{figure(i.mean)} ({i.bounded} of {runs} runs have a bound)"
     deviation = figure(i.std) if i.bounded > 1 else ""
-    certified = f"{i.certified} of {runs}"
-    return str(i.iteration), str(i.n_c), str(i.n_r), mean, deviation, certified, percent(i.negative_share)
+    earned = "" if np.isnan(i.earned) else figure(i.earned)
+    rest = figure(i.median_gap), earned, f"{i.certified} of {runs}", percent(i.negative_share)
+    return str(i.iteration), str(i.n_c), str(i.n_r), mean, deviation, *rest

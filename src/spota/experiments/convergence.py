@@ -4,6 +4,7 @@ SPOTA would end at the first bound below the threshold. Here no run does: else a
 about the harder runs only, and not comparable with the first.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,10 @@ class Iteration:
     """Mean UCBOG; NaN without any bound."""
     std: float
     """Standard deviation of UCBOG across runs."""
+    median_gap: float
+    """Mean over the runs of the median gap: what a domain costs that is not among the rare and bad ones."""
+    earned: float
+    """Mean return of the candidates on unseen domains; NaN if it was not measured."""
     certified: int
     """Runs whose bound is at most the threshold."""
     negative_share: float
@@ -69,6 +74,8 @@ class Convergence:
 
     plans: tuple[Plan, ...]
     results: tuple[Result, ...]
+    medians: tuple[Sequence[float], ...]
+    """The median gap of each iteration of each run."""
 
     @property
     def env(self) -> str:
@@ -83,11 +90,13 @@ class Convergence:
     @property
     def ucbog(self) -> Float[np.ndarray, "runs iterations"]:
         """NaN where a run had no bound, or had ended with a bound of 0."""
-        longest = max(len(result.history) for result in self.results)
-        found = np.full((len(self.results), longest), np.nan)
-        for row, result in zip(found, self.results, strict=True):
-            row[: len(result.history)] = [c.ucbog for c in result.history]
+        found = _rows([[c.ucbog for c in result.history] for result in self.results])
         return np.where(np.isfinite(found), found, np.nan)
+
+    @property
+    def median_gaps(self) -> Float[np.ndarray, "runs iterations"]:
+        """NaN where a run had ended with a bound of 0."""
+        return _rows(self.medians)
 
     @property
     def iterations(self) -> list[Iteration]:
@@ -100,7 +109,7 @@ class Convergence:
             "env": self.env,
             "preset": self.plans[0].preset,
             "threshold": self.threshold,
-            "runs": [_described(p, result) for p, result in zip(self.plans, self.results, strict=True)],
+            "runs": [_described(*one) for one in zip(self.plans, self.results, self.medians, strict=True)],
             "iterations": [vars(line) for line in self.iterations],
         }
 
@@ -118,14 +127,32 @@ class Convergence:
         certificates = [result.history[i] for result in self.results if len(result.history) > i]
         bounds = np.array([c.ucbog for c in certificates if np.isfinite(c.ucbog)])
         mean, std = (float(bounds.mean()), float(bounds.std())) if bounds.size else (np.nan, np.nan)
-        certified = int(np.sum(bounds <= self.threshold))
-        negative = float(np.mean([c.negative_share for c in certificates]))
         first = certificates[0]
-        return Iteration(i + 1, first.n_c or 0, first.n_r, bounds.size, mean, std, certified, negative)
+        return Iteration(
+            iteration=i + 1,
+            n_c=first.n_c or 0,
+            n_r=first.n_r,
+            bounded=bounds.size,
+            mean=mean,
+            std=std,
+            median_gap=float(np.nanmean(self.median_gaps[:, i])),
+            earned=float(np.mean([np.nan if c.performance is None else c.performance.mean for c in certificates])),
+            certified=int(np.sum(bounds <= self.threshold)),
+            negative_share=float(np.mean([c.negative_share for c in certificates])),
+        )
 
 
-def _described(p: Plan, result: Result) -> dict[str, Any]:
-    return {"seed": p.seed, "seconds": result.seconds, "history": [figures(c) for c in result.history]}
+def _rows(runs: Sequence[Sequence[float]]) -> Float[np.ndarray, "runs iterations"]:
+    """One row a run, NaN after its end."""
+    found = np.full((len(runs), max(map(len, runs))), np.nan)
+    for row, values in zip(found, runs, strict=True):
+        row[: len(values)] = values
+    return found
+
+
+def _described(p: Plan, result: Result, medians: Sequence[float]) -> dict[str, Any]:
+    history = [{**figures(c), "median_gap": gap} for c, gap in zip(result.history, medians, strict=True)]
+    return {"seed": p.seed, "seconds": result.seconds, "history": history}
 
 
 def _range(numbers: list[int]) -> str:
