@@ -39,7 +39,7 @@ def labels(figure: Figure) -> list[str]:
 
 def test_convergence_is_the_mean_over_the_runs_with_their_deviation():
     medians = np.array([[20.0, 10.0], [40.0, 20.0]])
-    figure = plots.convergence(np.array([[90.0, 40.0], [110.0, 60.0]]), medians, [5, 10], [1, 2], 50.0)
+    figure = plots.convergence(np.array([[90.0, 40.0], [110.0, 60.0]]), medians, [5, 10], [1, 2], 50.0, "cart-pole")
     np.testing.assert_allclose(curve(figure, "mean UCBOG of 2 runs"), [100.0, 50.0])
     np.testing.assert_allclose(curve(figure, "their median gap"), [30.0, 15.0])
     np.testing.assert_allclose(curve(figure, "threshold 50"), 50.0)
@@ -51,7 +51,7 @@ def test_convergence_is_the_mean_over_the_runs_with_their_deviation():
 
 def test_runs_that_ended_or_had_no_bound_are_left_out():
     bounds = np.array([[90.0, np.nan, np.inf], [110.0, 60.0, np.nan]])
-    figure = plots.convergence(bounds, np.ones((2, 3)), [5, 10, 15], [1, 2, 3], 50.0)
+    figure = plots.convergence(bounds, np.ones((2, 3)), [5, 10, 15], [1, 2, 3], 50.0, "cart-pole")
     np.testing.assert_allclose(curve(figure, "mean UCBOG"), [100.0, 60.0, np.nan])
 
 

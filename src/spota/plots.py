@@ -108,6 +108,7 @@ def convergence(
     n_c: Sequence[int],
     n_r: Sequence[int],
     threshold: float,
+    env: str,
 ) -> Figure:
     """UCBOG, the median gap and the numbers of domains over the iterations: means, shaded by one deviation.
 
@@ -124,6 +125,7 @@ def convergence(
     sizes.plot(iterations, n_c, color=GREY, marker="s", ms=4, label="$n_c$, candidate")
     sizes.plot(iterations, n_r, color=PURPLE, marker="o", ms=4, label="$n_r$, each reference")
     bound.set(ylabel="return", ylim=(0, None))
+    bound.set_title(env, fontsize=10)
     sizes.set(xlabel="iteration", ylabel="domains", ylim=(0, None))
     sizes.set_xticks(iterations)
     sizes.yaxis.get_major_locator().set_params(integer=True)

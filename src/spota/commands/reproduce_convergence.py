@@ -69,7 +69,7 @@ def _by_platform(plans: Mapping[str, Plan], directory: Path) -> list[Convergence
 def _draw(one: Convergence, directory: Path) -> list[Path]:
     lines = one.iterations
     sizes = [i.n_c for i in lines], [i.n_r for i in lines]
-    picture = plots.convergence(one.ucbog, one.median_gaps, *sizes, one.threshold)
+    picture = plots.convergence(one.ucbog, one.median_gaps, *sizes, one.threshold, one.env)
     return plots.save(picture, directory / f"convergence-{one.env}")
 
 
