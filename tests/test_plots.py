@@ -46,7 +46,7 @@ def test_convergence_is_the_mean_over_the_runs_with_their_deviation():
     assert shade(figure) == pytest.approx((40.0, 110.0))
     np.testing.assert_allclose(curve(figure, "$n_c$", 1), [5, 10])
     np.testing.assert_allclose(curve(figure, "$n_r$", 1), [1, 2])
-    assert [list(line.get_ydata()) for line in figure.axes[0].lines[:2]] == [[90, 40], [110, 60]]
+    assert [np.asarray(line.get_ydata()).tolist() for line in figure.axes[0].lines[:2]] == [[90, 40], [110, 60]]
 
 
 def test_runs_that_ended_or_had_no_bound_are_left_out():
