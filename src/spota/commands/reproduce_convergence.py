@@ -50,15 +50,15 @@ def reproduce_convergence(seed: int, quick: bool, runs: int | None, directory: P
 
 
 def _by_platform(plans: Mapping[str, Plan], directory: Path) -> list[Convergence]:
-    medians: dict[str, list[float]] = {name: [] for name in plans}
+    gaps: dict[str, list[np.ndarray]] = {name: [] for name in plans}
 
     def hear(name: str, event: Event) -> None:
         if isinstance(event, BlockFinished) and event.block == "comparison":
-            medians[name].append(float(np.median(event.arrays["gaps.final"])))
+            gaps[name].append(event.arrays["gaps.final"])
 
     results = run_all(plans, directory, hear)
     whole = [
-        (p, result, medians[name])
+        (p, result, gaps[name])
         for (name, p), result in zip(plans.items(), results, strict=True)
         if isinstance(result, Result)
     ]

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from spota import plan
 from spota.algorithm import Result
+from spota.certificate import percent
 from spota.certifying import figures
 from spota.envs import make
 from spota.plan import Plan
@@ -24,6 +25,8 @@ ITERATIONS = 4
 """Iterations of each run; with `quick` those of its preset."""
 UNREACHED = 1e-9
 """A threshold that only a bound of 0 meets."""
+LARGEST = 0.02
+"""The share of all gaps that counts as the largest."""
 QUICK_PLATFORMS = ("cart-pole",)
 QUICK_RUNS = 2
 
@@ -74,8 +77,8 @@ class Convergence:
 
     plans: tuple[Plan, ...]
     results: tuple[Result, ...]
-    medians: tuple[Sequence[float], ...]
-    """The median gap of each iteration of each run."""
+    gaps: tuple[Sequence[np.ndarray], ...]
+    """The gaps of each iteration of each run."""
 
     @property
     def env(self) -> str:
@@ -96,7 +99,13 @@ class Convergence:
     @property
     def median_gaps(self) -> Float[np.ndarray, "runs iterations"]:
         """NaN where a run had ended with a bound of 0."""
-        return _rows(self.medians)
+        return _rows([[float(np.median(gaps)) for gaps in run] for run in self.gaps])
+
+    @property
+    def largest_share(self) -> float:
+        """How much of the total gap, over all runs and iterations, the largest gaps carry."""
+        falling = np.sort(np.concatenate([gaps.ravel() for run in self.gaps for gaps in run]))[::-1]
+        return float(falling[: max(1, round(LARGEST * falling.size))].sum() / falling.sum()) if falling.any() else 0.0
 
     @property
     def iterations(self) -> list[Iteration]:
@@ -109,19 +118,21 @@ class Convergence:
             "env": self.env,
             "preset": self.plans[0].preset,
             "threshold": self.threshold,
-            "runs": [_described(*one) for one in zip(self.plans, self.results, self.medians, strict=True)],
+            "runs": [_described(*one) for one in zip(self.plans, self.results, self.median_gaps, strict=True)],
             "iterations": [vars(line) for line in self.iterations],
+            "largest_share": self.largest_share,
         }
 
     def __str__(self) -> str:
-        """Where the runs would have ended, and how often a bound rose."""
+        """Where the runs would have ended, how often a bound rose, and how few domains decide."""
         ends = [int(below.argmax()) + 1 for below in self.ucbog <= self.threshold if below.any()]
         total = len(self.results)
         told = f"{self.env}: SPOTA would have ended {len(ends)} of {total} run{'s' if total > 1 else ''}"
         told += f", in iteration {_range(ends)}." if ends else "."
         steps = np.diff(self.ucbog)
         rose, known = np.sum(steps > 0), np.sum(np.isfinite(steps))
-        return f"{told} From one iteration to the next the bound rose {rose} of {known} times."
+        told += f" From one iteration to the next the bound rose {rose} of {known} times."
+        return f"{told} The largest {percent(LARGEST)} of all gaps carry {percent(self.largest_share)} of the total."
 
     def _iteration(self, i: int) -> Iteration:
         certificates = [result.history[i] for result in self.results if len(result.history) > i]
@@ -150,8 +161,8 @@ def _rows(runs: Sequence[Sequence[float]]) -> Float[np.ndarray, "runs iterations
     return found
 
 
-def _described(p: Plan, result: Result, medians: Sequence[float]) -> dict[str, Any]:
-    history = [{**figures(c), "median_gap": gap} for c, gap in zip(result.history, medians, strict=True)]
+def _described(p: Plan, result: Result, medians: Float[np.ndarray, "iterations"]) -> dict[str, Any]:
+    history = [{**figures(c), "median_gap": float(gap)} for c, gap in zip(result.history, medians, strict=False)]
     return {"seed": p.seed, "seconds": result.seconds, "history": history}
 
 
