@@ -42,7 +42,7 @@ def main() -> None:
 def _figures(env: Env, hidden: tuple[int, ...], longer: int, controller: str | None) -> tuple[str, ...]:
     k_domains, k_init, k_solve, k_unseen, k_rollouts = jax.random.split(jax.random.key(SEED), 5)
     usual = default_solver(env)
-    solver = replace(usual, rollouts=1, evaluation_rollouts=1, smoothing=0.0, iterations=longer * usual.iterations)
+    solver = replace(usual, smoothing=0.0, iterations=longer * usual.iterations)
     began = time.perf_counter()
     found = solve(solver, k_solve, env, env.domain.sample(k_domains, DOMAINS), _start(k_init, env, hidden, controller))
     seconds = time.perf_counter() - began

@@ -130,7 +130,7 @@ def test_an_assessment_has_no_candidate_and_no_loop():
         ("spota.n_c=0", "n_c=0: must be at least 1"),
         ("spota=3", r"--set \[spota\] = 3: write a table"),
         ("reference.iterations=0", "iterations = 0: must be at least 1"),
-        ("reference.segment=7", "segment = 7 does not divide the 2500 steps of cart-pole; write 5"),
+        ("reference.warm_up=0", "warm_up = 0: must be at least 1."),
         ("spota.beta=-1.0", "beta=-1.0: must be positive"),
         ("spota.hidden=[]", "give the sizes of the hidden layers"),
         ("spota.method=basic_poled", "did you mean method='basic_pooled'"),

@@ -16,7 +16,7 @@ from spota.polopt.rows import Score
 from spota.polopt.solve import Solution
 
 QUICK = ("--algo", "analytic", "--domains", "2", "--hidden", "8")
-SETTINGS = ("--set", "iterations=4", "rollouts=2", "segment=5", "evaluate_every=2", "evaluation_rollouts=2")
+SETTINGS = ("--set", "iterations=4", "rollouts=2", "evaluate_every=2", "evaluation_rows=20")
 FILES = {".lock", "config.toml", "metrics.jsonl", "policy.npz", "result.json", "solution.npz"}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from spota import devices, randomness
@@ -19,6 +20,9 @@ from spota.types import Env, Policy, Trajectories
 
 CHUNK = 2048
 """Rollouts that a device runs at once: enough to vectorise, few enough for its cache."""
+
+KEPT = ("observation", "command")
+"""What a gradient's way back keeps of every step, besides the state: drawing the noise again would cost more."""
 
 Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]
 """How a rollout chooses actions: (key words, step, observation) → action; exploration draws from the words."""
@@ -111,10 +115,11 @@ def advance(
 ) -> tuple[World, Step]:
     """One step of all rollouts, in the order of `effects`; a failed rollout stands still and earns nothing."""
     xi = _batched(env.params)(domains)
-    observation = look(env, domains, key, t, world)
+    observation = checkpoint_name(look(env, domains, key, t, world), KEPT[0])
     action = act(key, t, observation)
     wanted = scale_and_clip(action, tuple(s.low for s in env.actions), tuple(s.high for s in env.actions))
     command, queue = env.effects.delay(t, world.queue, wanted, domains)
+    command = checkpoint_name(command, KEPT[1])
     reward = jnp.where(world.alive, _batched(env.reward)(world.state, tuple(command), xi), 0.0)
     moved = _batched(env.step)(world.state, tuple(env.effects.reach(command, domains)), xi)
     state = jax.tree.map(lambda new, old: jnp.where(world.alive, new, old), moved, world.state)

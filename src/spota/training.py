@@ -105,7 +105,8 @@ class Trained:
     def to_dict(self) -> dict[str, Any]:
         """For result.json."""
         s = self.settings
-        updates = s.optimizer.iterations * s.domains * s.optimizer.rollouts * self.env.max_steps
+        rollouts, _ = s.optimizer.rollouts_per_domain(s.domains)
+        updates = s.optimizer.iterations * s.domains * rollouts * self.env.max_steps
         return {
             "env": s.env,
             "algo": s.algo,

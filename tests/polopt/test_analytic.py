@@ -42,7 +42,7 @@ class Cusp(PointMass):
 
 
 ENV = Short()
-SOLVER = Analytic(segment=10)
+SOLVER = Analytic()
 
 
 def policy(env: Env = ENV, gain: float = 30.0):
@@ -58,7 +58,7 @@ def rows() -> Rows:
 
 @pytest.mark.parametrize("barrier_start", [0.3, 0.9])
 def test_gradient_equals_finite_differences(barrier_start):
-    env, solver = Moment(), Analytic(segment=10, barrier_start=barrier_start)
+    env, solver = Moment(), Analytic(barrier_start=barrier_start)
     rows = all_rows(env.domain.nominal(), jax.random.key(2), 8)
     theta, unravel = ravel_pytree(policy(env))
     loss = jax.jit(lambda t: solver.loss(unravel(t), env, rows))
@@ -78,9 +78,15 @@ def test_without_barrier_the_loss_is_minus_the_mean_return_a_step(rows):
     assert float(plain) == pytest.approx(-float(outcome.returns.mean()) / ENV.max_steps, rel=1e-4)
 
 
-def test_segments_change_nothing(rows):
-    values = [float(replace(SOLVER, segment=size).loss(policy(), ENV, rows)) for size in (1, 25, 50)]
-    np.testing.assert_allclose(values, values[0], rtol=1e-6)
+def test_an_update_has_rows_for_the_cores_and_no_domain_is_left_out():
+    solver = Analytic(rows=100, rollouts=20, evaluation_rows=400)
+    assert [solver.rollouts_per_domain(n) for n in (1, 5, 10, 50, 500)] == [
+        (20, 20),
+        (20, 20),
+        (10, 20),
+        (2, 8),
+        (1, 1),
+    ]
 
 
 def test_the_barrier_is_zero_far_from_failure_and_not_near_it(rows):
@@ -95,7 +101,7 @@ def test_the_barrier_is_zero_far_from_failure_and_not_near_it(rows):
 def test_a_gradient_that_is_not_finite_is_left_out():
     env = Cusp()
     init = policy(env)
-    solver = Analytic(iterations=2, rollouts=2, segment=10, evaluate_every=1, evaluation_rollouts=2)
+    solver = Analytic(iterations=2, rollouts=2, evaluate_every=1)
     solution = solve(solver, jax.random.key(0), env, env.domain.nominal(), init)
     assert bool(solution.diverged)
     np.testing.assert_array_equal(ravel_pytree(solution.policy)[0], ravel_pytree(init)[0])

@@ -26,7 +26,7 @@ class Nameless(PointMass):
 
 
 ENV = PointMass()
-ANALYTIC = Analytic(iterations=3, rollouts=4, segment=10, evaluate_every=2, evaluation_rollouts=4)
+ANALYTIC = Analytic(iterations=3, rollouts=4, evaluate_every=2)
 SMALL_PPO = PPO(iterations=3, rollouts=4, minibatches=5, epochs=2, evaluation_rollouts=4)
 PROBLEMS = 5
 KEYS = jax.random.split(jax.random.key(0), PROBLEMS)

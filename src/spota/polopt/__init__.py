@@ -10,8 +10,8 @@ from spota.types import Env
 Learner = TypeVar("Learner", bound=PPO)
 
 SETTINGS = {
-    "ball-balancer": Analytic(iterations=400, learning_rate=3e-2, rollouts=20, barrier=60.0, smoothing=1.0),
-    "cart-pole": Analytic(rollouts=20, smoothing=1.0),
+    "ball-balancer": Analytic(iterations=300, barrier=60.0),
+    "cart-pole": Analytic(),
 }
 PPO_SETTINGS: dict[str, dict[str, Any]] = {
     "ball-balancer": {
@@ -20,7 +20,7 @@ PPO_SETTINGS: dict[str, dict[str, Any]] = {
     "cart-pole": {"smoothing": 1.0},
 }  # fmt: skip
 """A slow ball needs advantages that look further ahead, and more exploration."""
-REFERENCE = Analytic(iterations=100, learning_rate=5e-3)
+REFERENCE = Analytic(iterations=180)
 
 
 def reference_solver(env: Env) -> Analytic:
@@ -31,7 +31,7 @@ def reference_solver(env: Env) -> Analytic:
 
 def assessing_solver(env: Env) -> Analytic:
     """The solver for references of a policy that came from anywhere: it may be far from the best, so they need more."""
-    return replace(default_solver(env), rollouts=REFERENCE.rollouts, smoothing=0.0)
+    return replace(default_solver(env), smoothing=0.0)
 
 
 def default_solver(env: Env) -> Analytic:

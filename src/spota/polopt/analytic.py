@@ -5,39 +5,45 @@ stands in for it: it grows as a rollout comes close to a bound (`Env.danger`), a
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from spota import randomness, rollout
-from spota.domain import Domains
-from spota.polopt.checks import at_least_one, divides, positive
+from spota.domain import Domains, count
+from spota.polopt.checks import at_least_one, positive
 from spota.polopt.rows import Rows, all_rows, mean_over_devices, my_share
 from spota.polopt.smoothing import smoothed
+from spota.polopt.soap import scale_by_soap
 from spota.types import Env, Policy
 
 
 class AnalyticState(eqx.Module):
-    """The policy, and Adam's memory."""
+    """The policy, and the optimizer's memory."""
 
     policy: Any
-    adam: Any
+    memory: Any
 
 
 @dataclass(frozen=True)
 class Analytic:
-    """Adam on the gradient of the simulated return; the step size decays with a cosine."""
+    """SOAP on the gradient of the simulated return; the step size rises for a few updates, then falls with a cosine."""
 
     iterations: int = 150
-    """Adam steps."""
-    learning_rate: float = 1e-2
-    """The first step size."""
-    rollouts: int = 10
-    """Rollouts a domain in a gradient."""
+    """Updates."""
+    learning_rate: float = 2e-2
+    """The largest step size."""
+    warm_up: int = 20
+    """Updates until the step size is the largest: the first gradients say little about the scale of the others."""
+    rows: int = 100
+    """Rollouts in an update, shared among the domains; one per domain at least, …"""
+    rollouts: int = 20
+    """… and at most so many."""
     clip_norm: float = 1.0
     """Longer gradients are shortened to this length."""
     barrier: float = 100.0
@@ -46,15 +52,15 @@ class Analytic:
     """Where the barrier begins, as a share of the way to failure; a rollout that starts closer begins free of it."""
     smoothing: float = 0.0
     """Width of a kernel around each training domain, in standard deviations of ν; 0 trains on the domains alone."""
-    segment: int = 50
-    """Steps between two states that are stored for the way back; those in between are computed again."""
-    evaluate_every: int = 5
-    evaluation_rollouts: int = 20
+    evaluate_every: int = 10
+    """Updates between two evaluations."""
+    evaluation_rows: int = 400
+    """Rollouts in an evaluation, shared among the domains: one per domain at least, and at most `rollouts`."""
     fresh_domains: bool = False
 
     def __post_init__(self):
         """Refuse settings that cannot work."""
-        at_least_one(self, "iterations", "rollouts", "segment", "evaluate_every", "evaluation_rollouts")
+        at_least_one(self, "iterations", "warm_up", "rows", "rollouts", "evaluate_every", "evaluation_rows")
         positive(self, "learning_rate", "clip_norm")
         if not (self.barrier >= 0 and self.smoothing >= 0):
             raise ValueError(f"barrier = {self.barrier}, smoothing = {self.smoothing}: neither can be negative.")
@@ -64,28 +70,33 @@ class Analytic:
         """All rollouts of an evaluation count."""
         return 1.0
 
+    def rollouts_per_domain(self, n: int) -> tuple[int, int]:
+        """In an update and in an evaluation on n domains."""
+        update, evaluation = (min(self.rollouts, -(-rows // n)) for rows in (self.rows, self.evaluation_rows))
+        return update, evaluation
+
     def check(self, env: Env):
-        """Refuse an environment whose steps the segments do not divide."""
-        divides("segment", self.segment, env)
+        """Any environment of ours can be differentiated."""
+        del env
 
     def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> AnalyticState:
-        """Adam without memory."""
+        """An optimizer without memory."""
         del key, env
         return AnalyticState(policy, self._optimizer().init(policy))
 
     def update(
         self, env: Env, domains: Domains, key: Key[Array, ""], state: AnalyticState
     ) -> tuple[AnalyticState, dict]:
-        """One Adam step; a gradient that is not finite is left out."""
+        """One step; a gradient that is not finite is left out."""
         k_rows, k_smooth = jax.random.split(key)
-        rows = all_rows(domains, k_rows, self.rollouts)
+        rows = all_rows(domains, k_rows, self.rollouts_per_domain(count(domains))[0])
         rows = my_share(smoothed(k_smooth, env.domain, rows, self.smoothing))
         value, gradient = jax.value_and_grad(self.loss)(state.policy, env, rows)
         value, gradient = mean_over_devices((value, gradient))
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(norm)
-        step, adam = self._optimizer().update(gradient, state.adam, state.policy)
-        moved = AnalyticState(optax.apply_updates(state.policy, step), adam)
+        step, memory = self._optimizer().update(gradient, state.memory, state.policy)
+        moved = AnalyticState(optax.apply_updates(state.policy, step), memory)
         state = jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, state)
         return state, {"objective": -value * env.max_steps, "gradient_norm": norm, "finite": finite}
 
@@ -100,7 +111,7 @@ class Analytic:
         begin = rollout.begin(env, rows.domains, rows.keys)
         free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
 
-        @jax.checkpoint
+        @partial(jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names(*rollout.KEPT))
         def step(carry, t):
             world, total = carry
             world, now = rollout.advance(env, act, rows.domains, words, t, world)
@@ -108,15 +119,16 @@ class Analytic:
             near = sum(jnp.maximum(d - f, 0.0) ** 2 for d, f in zip(danger, free, strict=True))
             return (world, total + now.reward - jnp.where(now.alive, self.barrier * near, 0.0)), None
 
-        @jax.checkpoint
-        def segment(carry, times):
-            return jax.lax.scan(step, carry, times)
-
         start = begin, jnp.zeros(rows.keys.shape)
-        times = jnp.arange(env.max_steps).reshape(-1, self.segment)
-        (_, total), _ = jax.lax.scan(segment, start, times)
+        (_, total), _ = jax.lax.scan(step, start, jnp.arange(env.max_steps))
         return -total.mean() / env.max_steps
 
+    def step_size(self, update: Int[Array, ""]) -> Float[Array, ""]:
+        """A rise over the warm-up, times a cosine over all updates; they count from 0."""
+        rise = jnp.minimum((update + 1) / self.warm_up, 1.0)
+        return self.learning_rate * rise * (1 + jnp.cos(jnp.pi * update / self.iterations)) / 2
+
     def _optimizer(self) -> optax.GradientTransformation:
-        schedule = optax.cosine_decay_schedule(self.learning_rate, self.iterations)
-        return optax.chain(optax.clip_by_global_norm(self.clip_norm), optax.adam(schedule))
+        return optax.chain(
+            optax.clip_by_global_norm(self.clip_norm), scale_by_soap(), optax.scale_by_learning_rate(self.step_size)
+        )

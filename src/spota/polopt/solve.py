@@ -17,8 +17,8 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from spota.domain import Domains
-from spota.polopt.rows import AXIS, Score, all_rows, score
+from spota.domain import Domains, count
+from spota.polopt.rows import AXIS, Rows, Score, all_rows, score
 from spota.rollout import check
 from spota.types import Env
 
@@ -40,14 +40,8 @@ class Optimizer(Protocol):
         """How many updates between two evaluations."""
         ...
 
-    @property
-    def rollouts(self) -> int:
-        """Rollouts a domain in an update."""
-        ...
-
-    @property
-    def evaluation_rollouts(self) -> int:
-        """Rollouts a domain in an evaluation."""
+    def rollouts_per_domain(self, n: int) -> tuple[int, int]:
+        """Rollouts per domain in an update and in an evaluation, for a problem of n domains."""
         ...
 
     @property
@@ -192,7 +186,7 @@ def _mesh(optimizer: Optimizer, problems: int, n: int) -> Mesh:
     """
     devices = len(jax.devices())
     groups = _most(devices, problems)
-    shards = _most(devices // groups, n * optimizer.rollouts, n * optimizer.evaluation_rollouts)
+    shards = _most(devices // groups, *(n * rollouts for rollouts in optimizer.rollouts_per_domain(n)))
     return Mesh(np.array(jax.devices()[: groups * shards]).reshape(groups, shards), (PROBLEMS, AXIS))
 
 
@@ -211,7 +205,7 @@ def _on_shards(mesh: Mesh, function: Callable, *arguments: PyTree) -> PyTree:
 @eqx.filter_jit
 def _begin(optimizer: Optimizer, env: Env, mesh: Mesh, k_begin, k_evaluate, domains, inits):
     def one(k_begin, k_evaluate, domains, init):
-        rows = all_rows(domains, k_evaluate, optimizer.evaluation_rollouts)
+        rows = _evaluation_rows(optimizer, domains, k_evaluate)
         start, objective = score(env, init, rows, optimizer.worst_share)
         return optimizer.begin(k_begin, env, init), Best(init, objective, start, start)
 
@@ -227,13 +221,17 @@ def _update(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states):
 def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states, best):
     def one(key, domains, state, best):
         policy = optimizer.policy(state)
-        rows = all_rows(domains, key, optimizer.evaluation_rollouts)
+        rows = _evaluation_rows(optimizer, domains, key)
         now, objective = score(env, policy, rows, optimizer.worst_share)
         better = objective > best.objective  # false for NaN
         found = Best(policy, objective, now, best.start)
         return jax.tree.map(lambda new, old: jnp.where(better, new, old), found, best), now
 
     return _on_shards(mesh, one, keys, domains, states, best)
+
+
+def _evaluation_rows(optimizer: Optimizer, domains: Domains, key: Key[Array, ""]) -> Rows:
+    return all_rows(domains, key, optimizer.rollouts_per_domain(count(domains))[1])
 
 
 def _refuse_nan(env: Env, start: Score):
@@ -256,6 +254,6 @@ def _progress(
         np.asarray(now.survival),
         np.asarray(best.score.returns),
         best.policy,
-        problems * n * optimizer.rollouts * env.max_steps,
+        problems * n * optimizer.rollouts_per_domain(n)[0] * env.max_steps,
         {name: np.asarray(value) for name, value in metrics.items()},
     )
