@@ -40,10 +40,10 @@ class Analytic:
     """The largest step size."""
     warm_up: int = 20
     """Updates until the step size is the largest: the first gradients say little about the scale of the others."""
-    rows: int = 100
-    """Rollouts in an update, shared among the domains; one per domain at least, …"""
+    rows: int = 500
+    """Rollouts in an update: shared among the domains or, where these are more, one on each of a random choice."""
     rollouts: int = 20
-    """… and at most so many."""
+    """Rollouts per domain at most."""
     clip_norm: float = 1.0
     """Longer gradients are shortened to this length."""
     barrier: float = 100.0
@@ -71,7 +71,7 @@ class Analytic:
         return 1.0
 
     def rollouts_per_domain(self, n: int) -> tuple[int, int]:
-        """In an update and in an evaluation on n domains."""
+        """In an update and in an evaluation on n domains, those that an update leaves out aside."""
         update, evaluation = (min(self.rollouts, -(-rows // n)) for rows in (self.rows, self.evaluation_rows))
         return update, evaluation
 
@@ -88,8 +88,9 @@ class Analytic:
         self, env: Env, domains: Domains, key: Key[Array, ""], state: AnalyticState
     ) -> tuple[AnalyticState, dict]:
         """One step; a gradient that is not finite is left out."""
-        k_rows, k_smooth = jax.random.split(key)
-        rows = all_rows(domains, k_rows, self.rollouts_per_domain(count(domains))[0])
+        k_choose, k_rows, k_smooth = jax.random.split(key, 3)
+        rollouts, _ = self.rollouts_per_domain(count(domains))
+        rows = all_rows(self._chosen(k_choose, domains), k_rows, rollouts)
         rows = my_share(smoothed(k_smooth, env.domain, rows, self.smoothing))
         value, gradient = jax.value_and_grad(self.loss)(state.policy, env, rows)
         value, gradient = mean_over_devices((value, gradient))
@@ -99,6 +100,13 @@ class Analytic:
         moved = AnalyticState(optax.apply_updates(state.policy, step), memory)
         state = jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, state)
         return state, {"objective": -value * env.max_steps, "gradient_norm": norm, "finite": finite}
+
+    def _chosen(self, key: Key[Array, ""], domains: Domains) -> Domains:
+        """The domains of an update: all, or as many as it has rows."""
+        if count(domains) <= self.rows:
+            return domains
+        chosen = jax.random.permutation(key, count(domains))[: self.rows]
+        return {name: column[chosen] for name, column in domains.items()}
 
     def policy(self, state: AnalyticState) -> Any:
         """The current policy."""

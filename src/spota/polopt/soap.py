@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
-FLOOR = 1e-4
+FLOOR = 1e-3
 """The smallest scale of a direction, as a share of the array's largest: what is quieter is rounding, and rounding
 differs between one device and two. Without it, early steps are partly random and some trainings fall."""
 
@@ -43,9 +43,9 @@ def scale_by_soap(b1: float = 0.9, b2: float = 0.95) -> optax.GradientTransforma
     def init(params: Any) -> Any:
         return SoapState(jnp.int32(0), tuple(_new(leaf) for leaf in jax.tree.leaves(params)))
 
-    def update(gradients: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         del params
-        leaves, structure = jax.tree.flatten(gradients)
+        leaves, structure = jax.tree.flatten(updates)
         count = state.count + 1
         moved = [_step(g, m, b1, b2, count) for g, m in zip(leaves, state.moments, strict=True)]
         steps, moments = zip(*moved, strict=True)
