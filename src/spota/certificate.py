@@ -1,8 +1,9 @@
 """The certificate: how much return a policy can lose on an unseen domain, how much it earns there, and what to doubt.
 
 The first part compares: an upper bound on the mean gap to references that were trained on the very domains
-(eq_UCBOG). The second part stands alone: lower bounds on what the policy earns on domains that nobody has seen. One
-says how much better anyone could be, the other how good it is.
+(eq_UCBOG), plus the effort margin, an upper bound on what these would gain by a longer training. The second part stands
+alone: lower bounds on what the policy earns on domains that nobody has seen. One says how much better anyone could be,
+the other how good it is.
 
 print(certificate)
 # Certified: on an unseen domain it loses on average at most 41 of return (of 2500), with probability ≈ 95 %; …
@@ -22,6 +23,7 @@ from jaxtyping import Array, Float, Key, PyTree
 from spota import bounds
 from spota.blocks import to_arrays
 from spota.bootstrap import INTERVALS, UNITS, all_intervals, check_alpha
+from spota.effort import Effort
 from spota.files import plain
 from spota.gap import Gaps, check_choice
 from spota.replications import mrp
@@ -32,10 +34,17 @@ METHODS = tuple(f"{interval}_{unit}" for unit in UNITS for interval in INTERVALS
 SPENDING = ("none", "halves", "squares")
 """How α is spent over the iterations: not at all, α/2^k, or 6α/(πk)²."""
 
+EFFORT_SHARE = 0.2
+"""The effort margin's share of α; the interval has the rest, so that both hold together with 1 − α."""
+
 FEW_REFERENCES = 10
 MANY_LOSE = 0.1
 MUCH_OF_THE_GAP = 1 / 3
 ALMOST_NOTHING = 0.1
+MUCH_MORE = 0.25
+"""References that gain this share of the mean gap by a longer training are not done."""
+HARDLY_ANYTHING = 0.02
+"""A gain below this share of the threshold decides nothing."""
 
 
 def spent_alpha(alpha: float, iteration: int, spending: str) -> float:
@@ -145,7 +154,7 @@ class Certificate:
     env: str
     seed: int
     ucbog: float
-    """The upper bound that decided; +inf if there are too few gaps."""
+    """The upper bound that decided, interval and effort margin together; +inf if there are too few gaps."""
     mean_gap: float
     confidence: float
     """1 − α of the whole run."""
@@ -156,9 +165,20 @@ class Certificate:
     method: str
     """The interval that decided, one of METHODS."""
     intervals: Mapping[str, float]
-    """Upper bounds by every method; `mrp` sees the gaps before outlier rejection."""
+    """Upper bounds on the mean gap by every method; `mrp` sees the gaps before outlier rejection."""
+    effort_margin: float | None
+    """Upper bound on what the references would gain by a longer training, which they lack as opponents; 0 for an exact
+    solver, None if nobody measured it."""
+    effort_gain: float | None
+    """What those that were trained longer gained on average."""
+    effort_references: int
+    """How many these were: the first ones, which is beforehand."""
+    effort_factor: int
+    """How many times as long they were trained."""
     alpha: float
     """The probability of error that the intervals of this iteration were given."""
+    effort_alpha: float
+    """The probability of error that the effort margin of this iteration was given."""
     spending: str
     """How α is spent over the iterations, one of SPENDING."""
     negative_share: float
@@ -169,6 +189,8 @@ class Certificate:
     the best on each, so that only this, and not a single negative gap, shows a weak reference."""
     reference_improvement: float
     """Mean gain of the references over their start, on their own domains with fresh random numbers."""
+    starts: Mapping[str, int]
+    """How many references started from which policy."""
     largest_gap_share: float
     """How much of the total gap comes from the domain with the largest."""
     n_c: int | None
@@ -183,7 +205,8 @@ class Certificate:
 
     def __str__(self) -> str:
         """What a roboticist needs to know, in sentences."""
-        lines = [self.sentence, *([str(self.performance)] if self.performance else [])]
+        lines = [self.sentence, *([self.effort] if self.effort_references else [])]
+        lines += [str(self.performance)] if self.performance else []
         return "\n".join([*lines, *(f"Warning: {warning}" for warning in self.warnings)])
 
     @property
@@ -201,6 +224,23 @@ class Certificate:
             f"Not certified: on an unseen domain it may lose {figure(self.ucbog)} of return{scale} on average, more "
             f"than the threshold of {figure(self.threshold)} (confidence ≈ {percent(self.confidence)})."
         )
+
+    @property
+    def effort(self) -> str:
+        """How strong the references are, in a sentence."""
+        if self.effort_margin is None or self.effort_gain is None:
+            return "Whether the references would gain by a longer training was not measured."
+        if not self.effort_references:
+            return "The references come from an exact solver, which more effort cannot improve."
+        return (
+            f"The bound includes an effort margin of {figure(self.effort_margin)}: {self.effort_references} "
+            f"references, trained {self.effort_factor} times as long, gained {figure(self.effort_gain)} more."
+        )
+
+    @property
+    def claims(self) -> dict[str, float]:
+        """What each interval claims together with the effort margin."""
+        return {name: bound + (self.effort_margin or 0.0) for name, bound in self.intervals.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON; an infinite bound becomes "inf"."""
@@ -220,6 +260,8 @@ class Certificate:
                 f"This is no certificate of this spota: {', '.join(sorted(unknown))} is missing or unknown."
             )
         fields["ucbog"] = float(fields["ucbog"])
+        if fields["effort_margin"] is not None:
+            fields["effort_margin"] = float(fields["effort_margin"])
         fields["intervals"] = {name: float(bound) for name, bound in fields["intervals"].items()}
         fields["warnings"] = tuple(fields["warnings"])
         if fields["performance"] is not None:
@@ -245,33 +287,48 @@ def assess(
     n_b: int = 1000,
     iteration: int = 1,
     spending: str = "none",
+    effort: Effort | None = None,
+    starts: Mapping[str, int] | None = None,
     improvement: float | None = None,
     performance: Performance | None = None,
     notes: tuple[str, ...] = (),
 ) -> Certificate:
-    """Bootstrap the gaps and state what follows (SPOTA_UCBOG); `improvement` is the mean raw gap unless given."""
+    """Bootstrap the gaps and state what follows (SPOTA_UCBOG).
+
+    `effort` is None where nobody measured what a longer training gains; `improvement` is the mean raw gap unless given.
+    """
     check_choice("method", method, METHODS)
-    now = spent_alpha(alpha, iteration, spending)
+    here = spent_alpha(alpha, iteration, spending)
+    for_effort = EFFORT_SHARE * here if effort is not None and effort.gains.size else 0.0
+    now = here - for_effort
+    margin = None if effort is None else effort.margin(for_effort)
     intervals = all_intervals(key, gaps.final, now, n_b)
     intervals["mrp"] = float(mrp(gaps.raw.mean(axis=1), now).upper)
     final = np.asarray(gaps.final, np.float64)
     n_G, n_r = final.shape
+    ucbog = intervals[method] + (margin or 0.0)
     certificate = Certificate(
         env=subject.env,
         seed=subject.seed,
-        ucbog=intervals[method],
+        ucbog=ucbog,
         mean_gap=float(final.mean()),
         confidence=1 - alpha,
         threshold=threshold,
-        certified=intervals[method] <= threshold,
+        certified=ucbog <= threshold,
         method=method,
         intervals=intervals,
+        effort_margin=margin,
+        effort_gain=None if effort is None else effort.gain,
+        effort_references=0 if effort is None else effort.gains.size,
+        effort_factor=1 if effort is None else effort.factor,
         alpha=now,
+        effort_alpha=for_effort,
         spending=spending,
         negative_share=float(gaps.negative_share),
         clipped_share=float(gaps.clipped_share),
         losing_share=float((gaps.raw.mean(axis=1) < 0).mean()),
         reference_improvement=float(gaps.raw.mean()) if improvement is None else improvement,
+        starts=dict(starts or {}),
         largest_gap_share=float(final.max() / final.sum()) if final.any() else 0.0,
         n_c=subject.n_c,
         n_r=n_r,
@@ -309,6 +366,16 @@ def doubts(c: Certificate) -> Iterator[str]:
             f"{percent(c.losing_share)} of the references lost against the policy on the very domains that they were "
             "trained on. They are weak, and the bound is too small; train them longer."
         )
+    if c.effort_margin is None:
+        yield (
+            "Whether the references are strong enough was not measured: none of them was trained longer. If they are "
+            "weak, the bound is too small. Set effort_references, and use an optimizer that has iterations."
+        )
+    elif still_improving(c):
+        yield (
+            f"The references are still improving: trained {c.effort_factor} times as long they gain "
+            f"{figure(c.effort_gain or 0.0)}, and the mean gap is {figure(c.mean_gap)}. Train them longer."
+        )
     if c.n_G < FEW_REFERENCES:
         yield f"Only {c.n_G} references were compared; below {FEW_REFERENCES} every interval is a guess. Set n_G to 20."
     if c.largest_gap_share > MUCH_OF_THE_GAP and c.n_G * c.n_r > 1:
@@ -317,7 +384,7 @@ def doubts(c: Certificate) -> Iterator[str]:
             "another draw of domains could give another verdict."
         )
     if c.method.startswith("basic"):
-        beside = c.intervals["studentized_reference"]
+        beside = c.claims["studentized_reference"]
         yield (
             "The basic bootstrap decided, as in the paper; it promises more than it keeps: about 87 % instead of 95 % "
             "with 20 gaps, and less when the gaps of a reference correlate. "
@@ -330,13 +397,20 @@ def doubts(c: Certificate) -> Iterator[str]:
         )
 
 
+def still_improving(c: Certificate) -> bool:
+    """Whether a longer training gains so much that the references cannot count as the best for their domains."""
+    gain = c.effort_gain or 0.0
+    return gain > MUCH_MORE * c.mean_gap and gain > HARDLY_ANYTHING * c.threshold
+
+
 def repeated(c: Certificate, iteration: int) -> Iterator[str]:
     """A run tests its candidates until one passes: what that does to the confidence, unless α is spent over them."""
     if c.certified and iteration > 1 and c.spending == "none":
-        luck = percent(min(iteration * c.alpha, 1.0))
+        each = c.alpha + c.effort_alpha
+        luck = percent(min(iteration * each, 1.0))
         yield (
             f"This is the run's candidate number {iteration}; those before it were refused. Each was tested at "
-            f"{percent(c.alpha)}, so that the chance of passing one of them by luck adds up to at most {luck}. "
+            f"{percent(each)}, so that the chance of passing one of them by luck adds up to at most {luck}. "
             "spend_alpha = halves keeps it at that of one test."
         )
 
