@@ -10,23 +10,13 @@ import numpy as np
 import pytest
 
 from spota import bootstrap, bounds
-from spota.certificate import (
-    EFFORT_SHARE,
-    METHODS,
-    Certificate,
-    Subject,
-    assess,
-    doubts,
-    figure,
-    fingerprint,
-    measure,
-    percent,
-    spent_alpha,
-)  # fmt: skip
+from spota.certificate import METHODS, Certificate, Subject, figure, fingerprint, percent
+from spota.doubts import doubts
 from spota.effort import EXACT, Effort
 from spota.envs import make
 from spota.gap import Gaps
 from spota.policies import fnn
+from spota.verdict import EFFORT_SHARE, assess, measure, spent_alpha
 
 KEY = jax.random.key(0)
 SUBJECT = Subject("cart-pole", 7, {"mass": {"kind": "uniform", "range": (1.0, 2.0)}}, 2500.0, "abc", 5, 50)

@@ -10,7 +10,6 @@ from scipy import stats
 
 from halving import Halving
 from spota.algorithm import find_references, repeated, spota
-from spota.certificate import EFFORT_SHARE
 from spota.effort import EXACT, Effort, gains, train_longer
 from spota.envs import make
 from spota.events import BlockStarted, Solving
@@ -20,6 +19,7 @@ from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
 from spota.polopt.solver import is_optimal, optimal, with_effort
 from spota.settings import Spota
+from spota.verdict import EFFORT_SHARE
 
 ENV = make("catapult")
 KEY = jax.random.key(3)

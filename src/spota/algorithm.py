@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Key
 
 from spota import rollout
 from spota.blocks import Arrays
-from spota.certificate import Certificate, Performance, Subject, assess, fingerprint, measure
+from spota.certificate import Certificate, Performance, Subject, fingerprint
 from spota.comparison import Comparison, Solved, compare
 from spota.domain import count
 from spota.effort import EXACT, Effort, gains, train_longer
@@ -31,6 +31,7 @@ from spota.polopt.solve import Optimizer, Report, Solution
 from spota.polopt.solver import Solver, as_solver, is_optimal, with_effort
 from spota.settings import GROWTHS, NonDecrSeq, Spota
 from spota.types import Env, Policy
+from spota.verdict import assess, measure
 
 Memo = Callable[[str, Callable[[], Arrays]], Arrays]
 """(name of a block, how to compute it) → its arrays, stored or computed."""

@@ -87,18 +87,9 @@ def assess_policy(
     for one in (policy, *known.values()):
         if isinstance(one, FNN | Linear):
             one.contract.check(env)
-    ours = None if candidate is None else as_solver(candidate)
-    run = Procedure(key, env, ours or as_solver(optimizer), optimizer, settings, constant, memo, report)
+    run = Procedure(key, env, as_solver(candidate or optimizer), optimizer, settings, constant, memo, report)
     keys = run.keys(1)
-    k_policy, *k_known = jax.random.split(keys.imitation, 1 + len(known))
-    network, imitation = _network(run, k_policy, policy, None, "imitation")
-    networks = {ITSELF if imitation is None else IMITATED: network}
-    imitations = {} if imitation is None else {IMITATED: imitation}
-    if ours is not None:
-        networks[OURS] = _own_candidate(run, keys.candidate, network.hidden)
-    for i, (name, other) in enumerate(known.items()):
-        networks[name], copy = _network(run, k_known[i], other, network.hidden, f"imitation-{i + 1}")
-        imitations |= {} if copy is None else {name: copy}
+    networks, imitations = _line_up(run, policy, known, with_own=candidate is not None)
     starts = _starts(run, networks)
     references = references_block(run, 1, keys.references, starts.policies)
     effort = effort_block(run, 1, keys.effort, references, starts.policies)
@@ -108,10 +99,10 @@ def assess_policy(
         starts=starts.counts, n_c=None, notes=tuple(_doubts(env, imitations, starts)),
     )  # fmt: skip
     run.tell(Assessed(1, certificate, certificate, policy))
-    return Assessment(certificate, comparison, imitation, sum(run.seconds))
+    return Assessment(certificate, comparison, imitations.get(IMITATED), sum(run.seconds))
 
 
-def best_starts(
+def earnings(
     key: Key[Array, ""], env: Env, networks: Mapping[str, FNN], domains: dict[str, Float[Array, "n_G n_r"]], n_J: int
 ) -> Float[np.ndarray, "networks n_G"]:
     """What each network earns on the domains of each reference, with the same random numbers for all of them."""
@@ -120,14 +111,29 @@ def best_starts(
     return np.stack([np.asarray(returns) for returns in earned])
 
 
+def _line_up(
+    run: Procedure, policy: Policy, known: Mapping[str, Policy], with_own: bool
+) -> tuple[dict[str, FNN], dict[str, Imitation]]:
+    """All that a reference may start from, as networks of one size, and those of them that are imitations."""
+    keys = run.keys(1)
+    k_policy, *k_known = jax.random.split(keys.imitation, 1 + len(known))
+    network, imitation = _network(run, k_policy, policy, None, "imitation")
+    networks, imitations = {ITSELF if imitation is None else IMITATED: network}, {IMITATED: imitation}
+    if with_own:
+        networks[OURS] = _own_candidate(run, keys.candidate, network.hidden)
+    for i, (name, other) in enumerate(known.items()):
+        networks[name], imitations[name] = _network(run, k_known[i], other, network.hidden, f"imitation-{i + 1}")
+    return networks, {name: found for name, found in imitations.items() if found is not None}
+
+
 def _starts(run: Procedure, networks: Mapping[str, FNN]) -> Starts:
-    """The best network for each reference; the first of those that are equally good."""
+    """The best network for each reference on its own domains; the first of those that are equally good."""
     s, keys = run.settings, run.keys(1)
     domains, _ = reference_domains(keys.references, run.env, s.n_r, s.n_G)
 
     def make(report: Report) -> Arrays:
         del report
-        return {"earned": best_starts(keys.starts, run.env, networks, domains, s.n_J)}
+        return {"earned": earnings(keys.starts, run.env, networks, domains, s.n_J)}
 
     chosen = run.block(1, "starts", s.n_r, make, s.n_G)["earned"].argmax(axis=0)
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[chosen], *networks.values())

@@ -1,4 +1,4 @@
-"""The certificate: how much return a policy can lose on an unseen domain, how much it earns there, and what to doubt.
+"""The certificate: how much return a policy can lose on an unseen domain, and how much it earns there; as a value.
 
 The first part compares: an upper bound on the mean gap to references that were trained on the very domains
 (eq_UCBOG), plus the effort margin, an upper bound on what these would gain by a longer training. The second part stands
@@ -13,48 +13,21 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import PyTree
 
-from spota import bounds
 from spota.blocks import to_arrays
-from spota.bootstrap import INTERVALS, UNITS, all_intervals, check_alpha
-from spota.effort import Effort
+from spota.bootstrap import INTERVALS, UNITS
 from spota.files import plain
-from spota.gap import Gaps, check_choice
-from spota.replications import mrp
 
 METHODS = tuple(f"{interval}_{unit}" for unit in UNITS for interval in INTERVALS)
 """The intervals that can decide; `basic_pooled` is the paper's."""
 
 SPENDING = ("none", "halves", "squares")
 """How α is spent over the iterations: not at all, α/2^k, or 6α/(πk)²."""
-
-EFFORT_SHARE = 0.2
-"""The effort margin's share of α; the interval has the rest, so that both hold together with 1 − α."""
-
-FEW_REFERENCES = 10
-MANY_LOSE = 0.1
-MUCH_OF_THE_GAP = 1 / 3
-ALMOST_NOTHING = 0.1
-MUCH_MORE = 0.25
-"""References that gain this share of the mean gap by a longer training are not done."""
-HARDLY_ANYTHING = 0.02
-"""A gain below this share of the threshold decides nothing."""
-
-
-def spent_alpha(alpha: float, iteration: int, spending: str) -> float:
-    """α_k of iteration k = 1, 2, …; but for "none", all of them together sum up to α."""
-    check_alpha(alpha)
-    check_choice("spending", spending, SPENDING)
-    if iteration < 1:
-        raise ValueError(f"iteration={iteration}: iterations count from 1.")
-    shares = {"none": 1.0, "halves": 2.0**-iteration, "squares": 6 / (math.pi * iteration) ** 2}
-    return alpha * shares[spending]
 
 
 @dataclass(frozen=True)
@@ -100,31 +73,6 @@ class Performance:
             f"Earns at least {figure(self.mean_lower)} on average, and at least {figure(self.worst_lower)} in the "
             f"worst {percent(self.worst_share)} ({self.n} unseen domains, {percent(self.confidence)} confidence each)."
         )
-
-
-def measure(
-    returns: Float[Array, "n"] | Float[np.ndarray, "n"],
-    survived: float,
-    low: float,
-    high: float,
-    alpha: float = 0.05,
-    worst_share: float = 0.2,
-) -> Performance:
-    """Bounds from one return a domain, in the order in which they were drawn."""
-    values = np.asarray(returns, np.float64)
-    try:
-        mean_lower = bounds.betting(values, low, high, alpha)
-        worst_lower = bounds.worst_share_mean(values, low, high, worst_share, alpha)
-    except ValueError:
-        if low < high and np.isfinite(values).all() and 0 < worst_share <= 1:
-            mean_lower = worst_lower = -math.inf  # the range is wrong: say so in the certificate, and keep the rest
-        else:
-            raise
-    worst = np.sort(values)[: max(1, round(worst_share * values.size))]
-    return Performance(
-        n=values.size, confidence=1 - alpha, mean=float(values.mean()), mean_lower=mean_lower, worst_share=worst_share,
-        worst_mean=float(worst.mean()), worst_lower=worst_lower, survived=float(survived), low=low, high=high,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -274,145 +222,6 @@ class Certificate:
     def from_json(cls, text: str) -> "Certificate":
         """Read what `to_json` wrote."""
         return cls.from_dict(json.loads(text))
-
-
-def assess(
-    key: Key[Array, ""],
-    gaps: Gaps,
-    subject: Subject,
-    *,
-    threshold: float,
-    method: str,
-    alpha: float = 0.05,
-    n_b: int = 1000,
-    iteration: int = 1,
-    spending: str = "none",
-    effort: Effort | None = None,
-    starts: Mapping[str, int] | None = None,
-    improvement: float | None = None,
-    performance: Performance | None = None,
-    notes: tuple[str, ...] = (),
-) -> Certificate:
-    """Bootstrap the gaps and state what follows (SPOTA_UCBOG).
-
-    `effort` is None where nobody measured what a longer training gains; `improvement` is the mean raw gap unless given.
-    """
-    check_choice("method", method, METHODS)
-    here = spent_alpha(alpha, iteration, spending)
-    for_effort = EFFORT_SHARE * here if effort is not None and effort.gains.size else 0.0
-    now = here - for_effort
-    margin = None if effort is None else effort.margin(for_effort)
-    intervals = all_intervals(key, gaps.final, now, n_b)
-    intervals["mrp"] = float(mrp(gaps.raw.mean(axis=1), now).upper)
-    final = np.asarray(gaps.final, np.float64)
-    n_G, n_r = final.shape
-    ucbog = intervals[method] + (margin or 0.0)
-    certificate = Certificate(
-        env=subject.env,
-        seed=subject.seed,
-        ucbog=ucbog,
-        mean_gap=float(final.mean()),
-        confidence=1 - alpha,
-        threshold=threshold,
-        certified=ucbog <= threshold,
-        method=method,
-        intervals=intervals,
-        effort_margin=margin,
-        effort_gain=None if effort is None else effort.gain,
-        effort_references=0 if effort is None else effort.gains.size,
-        effort_factor=1 if effort is None else effort.factor,
-        alpha=now,
-        effort_alpha=for_effort,
-        spending=spending,
-        negative_share=float(gaps.negative_share),
-        clipped_share=float(gaps.clipped_share),
-        losing_share=float((gaps.raw.mean(axis=1) < 0).mean()),
-        reference_improvement=float(gaps.raw.mean()) if improvement is None else improvement,
-        starts=dict(starts or {}),
-        largest_gap_share=float(final.max() / final.sum()) if final.any() else 0.0,
-        n_c=subject.n_c,
-        n_r=n_r,
-        n_G=n_G,
-        n_J=subject.n_J,
-        max_return=subject.max_return,
-        domain=json.loads(json.dumps(subject.domain)),
-        policy_sha256=subject.policy_sha256,
-        performance=performance,
-        warnings=notes,
-    )
-    return dataclasses.replace(certificate, warnings=(*doubts(certificate), *repeated(certificate, iteration), *notes))
-
-
-def doubts(c: Certificate) -> Iterator[str]:
-    """Reasons not to trust a certificate, in plain words, the gravest first."""
-    if c.performance and c.performance.in_range and c.performance.share_of_range < ALMOST_NOTHING:
-        yield (
-            f"The policy earns almost nothing on unseen domains: {figure(c.performance.mean)} on average, of at most "
-            f"{figure(c.performance.high)}. References that start from it may be as weak, and then a small gap means "
-            "nothing. Train it first: more iterations, or another optimizer."
-        )
-    if c.clipped_share == 1:
-        yield (
-            "No reference beat the policy on any domain, so every gap was set to zero. This shows that the optimizer "
-            "found nothing better, not that nothing better exists."
-        )
-    if c.reference_improvement <= 0:
-        yield (
-            f"The references did not improve on their start (by {figure(c.reference_improvement)} on average): the "
-            "gaps, and so the bound, are too small. Give the optimizer more iterations or another step size."
-        )
-    if c.losing_share > MANY_LOSE:
-        yield (
-            f"{percent(c.losing_share)} of the references lost against the policy on the very domains that they were "
-            "trained on. They are weak, and the bound is too small; train them longer."
-        )
-    if c.effort_margin is None:
-        yield (
-            "Whether the references are strong enough was not measured: none of them was trained longer. If they are "
-            "weak, the bound is too small. Set effort_references, and use an optimizer that has iterations."
-        )
-    elif still_improving(c):
-        yield (
-            f"The references are still improving: trained {c.effort_factor} times as long they gain "
-            f"{figure(c.effort_gain or 0.0)}, and the mean gap is {figure(c.mean_gap)}. Train them longer."
-        )
-    if c.n_G < FEW_REFERENCES:
-        yield f"Only {c.n_G} references were compared; below {FEW_REFERENCES} every interval is a guess. Set n_G to 20."
-    if c.largest_gap_share > MUCH_OF_THE_GAP and c.n_G * c.n_r > 1:
-        yield (
-            f"One domain carries {percent(c.largest_gap_share)} of the total gap: the mean says little about it, and "
-            "another draw of domains could give another verdict."
-        )
-    if c.method.startswith("basic"):
-        beside = c.claims["studentized_reference"]
-        yield (
-            "The basic bootstrap decided, as in the paper; it promises more than it keeps: about 87 % instead of 95 % "
-            "with 20 gaps, and less when the gaps of a reference correlate. "
-            f"The bootstrap-t over references gives {figure(beside)}."
-        )
-    if c.performance and not c.performance.in_range:
-        yield (
-            f"Some returns lie outside {figure(c.performance.low)} … {figure(c.performance.high)}, the range that the "
-            "platform states (min_reward, max_reward); without it there are no bounds on the performance."
-        )
-
-
-def still_improving(c: Certificate) -> bool:
-    """Whether a longer training gains so much that the references cannot count as the best for their domains."""
-    gain = c.effort_gain or 0.0
-    return gain > MUCH_MORE * c.mean_gap and gain > HARDLY_ANYTHING * c.threshold
-
-
-def repeated(c: Certificate, iteration: int) -> Iterator[str]:
-    """A run tests its candidates until one passes: what that does to the confidence, unless α is spent over them."""
-    if c.certified and iteration > 1 and c.spending == "none":
-        each = c.alpha + c.effort_alpha
-        luck = percent(min(iteration * each, 1.0))
-        yield (
-            f"This is the run's candidate number {iteration}; those before it were refused. Each was tested at "
-            f"{percent(each)}, so that the chance of passing one of them by luck adds up to at most {luck}. "
-            "spend_alpha = halves keeps it at that of one test."
-        )
 
 
 def fingerprint(policy: PyTree) -> str | None:

@@ -3,16 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spota.certificate import (
-    FEW_REFERENCES,
-    MANY_LOSE,
-    MUCH_MORE,
-    MUCH_OF_THE_GAP,
-    Certificate,
-    figure,
-    percent,
-    still_improving,
-)
+from spota.certificate import Certificate, figure, percent
+from spota.doubts import FEW_REFERENCES, MANY_LOSE, MUCH_MORE, MUCH_OF_THE_GAP, still_improving
 from spota.report.coverage import Measured, interval_name, measured
 from spota.report.words import plural
 
