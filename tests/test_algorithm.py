@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from spota import algorithm, rollout, settings
-from spota.algorithm import assess_policy, find_candidate, find_references, spota
+from spota.algorithm import find_candidate, find_references, repeated, spota
 from spota.bootstrap import student_t
 from spota.certificate import fingerprint
 from spota.comparison import Comparison, _scores, compare, returns_of_each
 from spota.envs import catapult, make
 from spota.envs.cart_pole import CartPole
-from spota.events import Assessed, BlockFinished, BlockStarted, Solving
-from spota.policies import fnn, lqr
+from spota.events import Assessed, BlockFinished, BlockStarted
+from spota.policies import fnn
 from spota.polopt import exact
 from spota.polopt.solve import Progress
 from spota.settings import Spota
@@ -159,7 +159,7 @@ def test_policies_side_by_side_earn_what_each_earns_alone():
 
 
 def test_a_reference_that_is_the_candidate_has_no_gap(scattered):
-    same = eqx.tree_at(lambda r: r.solution.policy, scattered, algorithm._repeated(NETWORK, 20))
+    same = eqx.tree_at(lambda r: r.solution.policy, scattered, repeated(NETWORK, 20))
     np.testing.assert_allclose(compare(KEY, ENV, NETWORK, same, 2).gaps.raw, 0, atol=1e-4)
 
 
@@ -171,7 +171,7 @@ def test_best_replaces_by_no_less_than_first(scattered, whole):
 
 def test_improvement_is_over_the_start(scattered):
     far = exact.extending(1.4, NETWORK)
-    compared = compare(KEY, ENV, NETWORK, scattered, 2, start=far)
+    compared = compare(KEY, ENV, NETWORK, scattered, 2, starts=repeated(far, 20))
     planet = np.asarray(scattered.domains["planet"])
     want = np.asarray(compared.reference_returns).mean(axis=(1, 2)) - catapult.mean_return(1.4, planet).mean(axis=1)
     np.testing.assert_allclose(compared.improvement, want, rtol=1e-4, atol=1e-3)
@@ -235,9 +235,9 @@ def test_progress_tells_every_block(first):
 
 
 def test_no_two_uses_share_a_key():
-    run = algorithm._Run(KEY, ENV, exact.catapult, perturb, SMALL, settings.linear_growth, algorithm.compute)
+    run = algorithm.Procedure(KEY, ENV, exact.catapult, perturb, SMALL, settings.linear_growth, algorithm.compute)
     words = {tuple(map(int, jax.random.key_data(k))) for i in (1, 2, 3) for k in run.keys(i)}
-    assert len(words) == 15
+    assert len(words) == 3 * len(algorithm.Keys._fields)
 
 
 def test_iterations_draw_other_domains(first):
@@ -311,33 +311,6 @@ def test_alpha_is_spent_over_the_iterations():
     assert [c.alpha for c in result.history] == [0.025, 0.0125]
 
 
-def test_an_existing_network_is_assessed_from_itself():
-    policy = exact.extending(1.0, NETWORK)
-    found = assess_policy(KEY, ENV, policy, exact.catapult, SMALL)
-    assert found.imitation is None
-    assert found.certificate.n_c is None
-    assert found.certificate.policy_sha256 == fingerprint(policy)
-    assert found.certificate.ucbog > gap_of(policy)
-    assert found.certificate.performance is not None
-    assert found.certificate.performance.mean == pytest.approx(catapult.expected_return(1.0), rel=0.3)
-
-
-def test_a_controller_is_assessed_from_its_imitation(monkeypatch):
-    monkeypatch.setattr(algorithm, "imitate", lambda *a: imitation(*a, rounds=1, steps=50, domains=2))
-    events, memo = [], Memo()
-    settings = dataclasses.replace(SMALL, hidden=(4,), performance_domains=0)
-    found = assess_policy(KEY, SHORT, lqr(SHORT), perturb, settings, memo=memo, report=events.append)
-    assert found.imitation is not None
-    assert found.certificate.max_return == 50
-    assert found.certificate.policy_sha256 == fingerprint(lqr(SHORT))
-    assert {e.block for e in events if isinstance(e, Solving)} == {"references"}
-    again = assess_policy(KEY, SHORT, lqr(SHORT), perturb, settings, memo=memo)
-    assert again.certificate == found.certificate
-
-
-imitation = algorithm.imitate
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
@@ -351,6 +324,9 @@ imitation = algorithm.imitate
         ({"max_seconds": 0.0}, "max_seconds=0.0"),
         ({"worst_share": 0.0}, "worst_share=0.0"),
         ({"chunk": 0}, "chunk=0"),
+        ({"effort_references": 1}, "one alone has no spread; write a number from 2 to 20, or 0"),
+        ({"effort_references": 21}, "these are some of the n_G = 20 references"),
+        ({"effort_factor": 1}, "effort_factor=1: must be at least 2; write effort_factor=2"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(setting, message):

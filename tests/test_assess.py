@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from spota import algorithm, envs, policies
+from spota import algorithm, assessment, envs, policies
 from spota.certificate import Certificate, fingerprint
 from spota.cli import main
+from spota.envs import catapult
 from spota.policies import Linear, fnn
 from spota.polopt import exact
 
@@ -52,7 +53,7 @@ def test_a_network_of_any_size_is_assessed_from_itself(capsys, monkeypatch):
     assert json.loads(Path("a/result.json").read_text()) == {k: v for k, v in document.items() if k != "directory"}
     assert fingerprint(policies.load("a/policy.npz")) == fingerprint(POLICY)
     assert {p.stem for p in Path("a/iteration-01").glob("*.npz")} == {
-        "references", "comparison", "performance", "certificate",
+        "candidate", "starts", "references", "comparison", "performance", "certificate",
     }  # fmt: skip
     config = tomllib.loads(Path("a/config.toml").read_text())
     assert (config["algo"], config["policy"], config["env"]) == ("assess", "policy.npz", "catapult")
@@ -63,7 +64,7 @@ def test_a_network_of_any_size_is_assessed_from_itself(capsys, monkeypatch):
     assert "--set spota.n_r=10" in again.out
     assert "the certificate is in b" in again.out
 
-    monkeypatch.setattr(algorithm, "find_references", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(algorithm, "references_from", lambda *_: pytest.fail("trained again"))
     shown = run(capsys, "--resume", "a", "--json")
     assert json.loads(shown.out) == document
     assert "a holds this run already" in shown.err
@@ -82,8 +83,8 @@ def test_a_run_directory_is_a_policy(capsys):
 
 
 def test_a_controller_is_assessed_from_a_network_that_imitates_it(capsys, monkeypatch):
-    small = functools.partial(algorithm.imitate, rounds=1, steps=50, domains=2)
-    monkeypatch.setattr(algorithm, "imitate", small)
+    small = functools.partial(assessment.imitate, rounds=1, steps=50, domains=2)
+    monkeypatch.setattr(assessment, "imitate", small)
     controller = Linear(jnp.zeros((1, 1)), POLICY.contract)
     monkeypatch.setitem(policies.CONTROLLERS, "lqr", lambda _: controller)
     arguments = ("lqr", "--env", "catapult", *TINY, "spota.hidden=[2]", "--out", "a")
@@ -93,6 +94,26 @@ def test_a_controller_is_assessed_from_a_network_that_imitates_it(capsys, monkey
     assert document["imitation"]["mean"] == pytest.approx(document["imitation"]["original_mean"], rel=0.1)
     assert Path("a/iteration-01/imitation.npz").exists()
     assert "found in the directory" in run(capsys, *arguments).err
+
+
+def test_known_policies_are_starts_and_part_of_the_run(capsys):
+    mars, venus = (exact.extending(catapult.sample_optimum(*n), NETWORK) for n in ((1, 0), (0, 1)))
+    mars.save("runs/mars/policy.npz")
+    venus.save("venus.npz")
+    arguments = ("policy.npz", *TINY, "--against", "runs/mars", "venus.npz", "--out", "a")
+    document = json.loads(run(capsys, *arguments, "--json").out)
+    assert document["against"] == ["runs/mars", "venus.npz"]
+    starts = document["certificate"]["starts"]
+    assert list(starts) == ["the policy", "our candidate", "runs/mars", "venus.npz"]
+    assert sum(starts.values()) == 10
+    assert starts["runs/mars"] + starts["venus.npz"] > 0
+    config = tomllib.loads(Path("a/config.toml").read_text())
+    assert config["against"] == ["runs/mars", "venus.npz"]
+    assert config["against_sha256"] == [fingerprint(mars), fingerprint(venus)]
+    assert json.loads(run(capsys, "--resume", "a", "--json").out) == document
+    assert "against" in fail(capsys, "policy.npz", *TINY, "--against", "runs/mars", "--out", "a")
+    mars.save("venus.npz")
+    assert "against_sha256 is" in fail(capsys, *arguments)
 
 
 def test_ctrl_c_says_how_to_go_on(capsys, monkeypatch):
@@ -124,8 +145,12 @@ def test_another_policy_in_the_same_directory_is_refused(capsys):
         (("lqr", "--env", "cartpole"), "did you mean 'cart-pole'?"),
         (("policy.npz", "--beta", "0"), "beta=0.0: must be positive"),
         (("policy.npz", "--preset", "paper"), "The paper has no settings for catapult"),
-        (("policy.npz", "--set", "spota.n_c=3"), "n_c belongs to the training of candidates"),
-        (("policy.npz", "--set", "candidate.iterations=3"), "no table 'candidate'"),
+        (("policy.npz", "--set", "spota.growth=linear"), "growth belongs to the loop over candidates"),
+        (("policy.npz", "--set", "candidate.iterations=3"), "exact.catapult has no settings"),
+        (("policy.npz", "--against", "nothing.npz", "--env", "catapult"), "neither a controller nor a file"),
+        (("policy.npz", "--against", "nothing.npz"), "nothing.npz is neither a controller"),
+        (("policy.npz", "--against", "policy.npz"), "policy.npz was given more than once"),
+        (("lqr", "--env", "cart-pole", "--against", "policy.npz"), "The policy was made for 'catapult'"),
         (("policy.npz", "--set", "n_r=3"), "write spota.n_r=3"),
         (("policy.npz", "--seed", "-1"), "a seed is a whole number"),
         (("policy.npz", "--resume", "a"), "--resume a: there is no run"),

@@ -10,21 +10,13 @@ import numpy as np
 import pytest
 
 from spota import bootstrap, bounds
-from spota.certificate import (
-    METHODS,
-    Certificate,
-    Subject,
-    assess,
-    doubts,
-    figure,
-    fingerprint,
-    measure,
-    percent,
-    spent_alpha,
-)  # fmt: skip
+from spota.certificate import METHODS, Certificate, Subject, figure, fingerprint, percent
+from spota.doubts import doubts
+from spota.effort import EXACT, Effort
 from spota.envs import make
 from spota.gap import Gaps
 from spota.policies import fnn
+from spota.verdict import EFFORT_SHARE, assess, measure, spent_alpha
 
 KEY = jax.random.key(0)
 SUBJECT = Subject("cart-pole", 7, {"mass": {"kind": "uniform", "range": (1.0, 2.0)}}, 2500.0, "abc", 5, 50)
@@ -36,8 +28,8 @@ def gaps_of(raw) -> Gaps:
     return Gaps(raw, jnp.maximum(raw, 0.0), jnp.zeros(raw.shape, bool), raw < 0)
 
 
-def certificate(raw, threshold=50.0, method="studentized_reference", **others) -> Certificate:
-    return assess(KEY, gaps_of(raw), SUBJECT, threshold=threshold, method=method, **others)
+def certificate(raw, threshold=50.0, method="studentized_reference", effort=EXACT, **others) -> Certificate:
+    return assess(KEY, gaps_of(raw), SUBJECT, threshold=threshold, method=method, effort=effort, **others)
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +71,32 @@ def test_it_speaks(healthy):
     assert str(unknown) == "Not certified: there is no upper bound on what it loses on an unseen domain."
 
 
+def test_the_effort_margin_is_part_of_what_is_claimed(healthy):
+    gains = Effort(np.array([0.5, 1.0, 3.0, 1.5]), 3)
+    c = certificate(healthy, effort=gains, method="student_t_reference")
+    now, then = 0.05 * (1 - EFFORT_SHARE), 0.05 * EFFORT_SHARE
+    interval = bootstrap.student_t(KEY, jnp.asarray(healthy), now, 1000, "reference")
+    assert c.ucbog == pytest.approx(float(interval) + gains.margin(then), rel=1e-5)
+    assert c.claims[c.method] == c.ucbog
+    assert (c.effort_margin, c.effort_gain, c.effort_references) == (gains.margin(then), 1.5, 4)
+    assert c.alpha + c.effort_alpha == pytest.approx(0.05)
+    assert f"an effort margin of {figure(gains.margin(then))}: 4 references, trained 3 times as long" in str(c)
+    assert certificate(healthy, c.ucbog, effort=gains, method=c.method).certified
+    assert not certificate(healthy, math.nextafter(c.ucbog, 0), effort=gains, method=c.method).certified
+
+
+def test_one_longer_reference_holds_no_bound(healthy):
+    c = certificate(healthy, effort=Effort(np.array([1.0]), 3))
+    assert not c.certified
+    assert Certificate.from_json(c.to_json()) == c
+    assert json.loads(c.to_json())["effort_margin"] == "inf"
+
+
 @pytest.mark.parametrize("bound", [12.5, math.inf])
 def test_json_gives_back_the_same_value(healthy, bound):
     performance = measure(np.linspace(0, 2500, 300), 0.9, 0.0, 2500.0)
-    c = certificate(healthy, performance=performance, notes=("look out",))
+    effort = Effort(np.array([0.5, 1.0, 3.0, 1.5]), 3)
+    c = certificate(healthy, performance=performance, notes=("look out",), effort=effort, starts={"the policy": 20})
     c = dataclasses.replace(c, ucbog=bound, intervals={**c.intervals, c.method: bound})
     assert Certificate.from_json(c.to_json()) == c
     assert json.loads(c.to_json())["ucbog"] == (12.5 if bound == 12.5 else "inf")
@@ -107,6 +121,12 @@ def test_nothing_to_doubt_gives_no_warning(healthy):
         (lambda x: np.where(np.arange(40).reshape(20, 2) == 3, 5000.0, x), {}, "One domain carries"),
         (lambda x: x, {"method": "basic_pooled"}, "basic bootstrap decided"),
         (lambda x: x, {"improvement": 0.0}, "did not improve"),
+        (lambda x: x, {"effort": None}, "strong enough was not measured"),
+        (
+            lambda x: x,
+            {"effort": Effort(np.array([4.0, 6.0, 8.0, 9.0]), 3)},
+            "still improving: trained 3 times as long",
+        ),
         (lambda x: x, {"performance": measure(np.array([-5.0, 3.0]), 1.0, 0.0, 10.0)}, "outside 0 … 10"),
         (lambda x: x, {"performance": measure(np.full(50, 19.0), 1.0, 0.0, 2500.0)}, "earns almost nothing"),
         (lambda x: x, {"notes": ("a word from elsewhere",)}, "a word from elsewhere"),
@@ -116,6 +136,12 @@ def test_each_doubt_is_said_in_words(healthy, change, options, words):
     c = certificate(change(healthy), **options)
     assert words in " ".join(c.warnings)
     assert all(warning in str(c) for warning in c.warnings)
+
+
+def test_gains_that_decide_nothing_are_no_reason_to_doubt(healthy):
+    little = Effort(np.full(4, 0.9), 3)
+    assert not certificate(healthy / 10, effort=little).warnings  # of a threshold of 50
+    assert certificate(healthy / 10, effort=little, threshold=10.0).warnings
 
 
 def test_few_references_are_a_reason_to_doubt(healthy):

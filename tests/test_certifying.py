@@ -178,7 +178,7 @@ def stop_before_references(*_):
 
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(whole, tmp_path, capsys, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(algorithm, "find_references", stop_before_references)
+        patched.setattr(algorithm, "references_from", stop_before_references)
         with pytest.raises(SystemExit) as stop:
             main([*TRAIN, *NEVER, "--out", "a"])
         assert stop.value.code == 130

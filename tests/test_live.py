@@ -87,6 +87,14 @@ def test_an_assessment_has_no_candidate_to_count(events):
     assert iteration_line(1, replace(assessed.certificate, n_c=None)).startswith("iteration 1: n_r = 1: UCBOG")
 
 
+def test_the_effort_margin_stands_beside_the_bound(events):
+    (assessed,) = (e for e in events if isinstance(e, Assessed))
+    c = assessed.certificate
+    more = replace(c, ucbog=12.5, intervals={c.method: 10.0}, effort_margin=2.5, effort_references=4)
+    assert "UCBOG 12.5 = 10 + effort margin 2.5 (threshold 9.5)" in iteration_line(1, more)
+    assert "margin" not in iteration_line(1, c)
+
+
 def test_curves_as_text():
     assert sparkline([]) == ""
     assert sparkline([3.0, 3.0]) == "▁▁"

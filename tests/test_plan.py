@@ -90,32 +90,51 @@ def test_later_layers_win(tmp_path):
 @pytest.mark.parametrize("algo", ["spota", "assess"])
 def test_a_plan_survives_its_config_file(tmp_path, env, algo):
     changes = ("spota.n_G=11", "spota.hidden=[8]") + (("reference.iterations=3",) if env == "cart-pole" else ())
-    told = {"policy": "lqr", "policy_sha256": "ab"} if algo == "assess" else {}
+    known = {"against": ("runs/a", "pd"), "against_sha256": ("c", "d")}
+    told = {"policy": "lqr", "policy_sha256": "ab", **known} if algo == "assess" else {}
     found = resolved(*changes, env=env, algo=algo, preset="quick", seed=9, **told)
     file = tmp_path / "config.toml"
     file.write_text(tomli_w.dumps(found.table()))
     assert resolved(file=file) == found
 
 
-def test_references_of_a_policy_from_anywhere_have_the_effort_of_a_training_from_scratch():
-    found, full = resolved(env="ball-balancer", algo="assess", policy="pd").reference, default_solver(BALL)
-    assert (found.iterations, found.learning_rate, found.barrier) == (400, full.learning_rate, full.barrier)
-    assert found.smoothing == 0.0
-    assert resolved(algo="assess", policy="lqr", preset="paper").reference == reference_solver(CART)
-    assert isinstance(resolved(algo="assess", policy="lqr", solver="ppo").reference, PPO)
+@pytest.mark.parametrize("preset", ["tuned", "quick", "paper"])
+def test_references_of_a_policy_from_anywhere_have_the_effort_of_a_training_from_scratch(preset):
+    found, full = resolved(env="ball-balancer", algo="assess", policy="pd", preset=preset), default_solver(BALL)
+    reference = found.reference
+    assert (reference.iterations, reference.learning_rate, reference.barrier) == (
+        full.iterations, full.learning_rate, full.barrier,
+    )  # fmt: skip
+    assert reference.smoothing == 0.0
+    assert reference.rollouts == reference_solver(BALL).rollouts
+    ppo = resolved(algo="assess", policy="lqr", solver="ppo", preset=preset).reference
+    assert ppo.iterations == config.solvers("ppo", CART, "paper" if preset == "paper" else "tuned")[1].iterations
 
 
-def test_an_assessment_has_no_candidate_and_no_loop():
+def test_the_papers_assessment_keeps_its_interval_and_its_sizes():
+    found = resolved(algo="assess", policy="lqr", preset="paper").spota
+    assert (found.method, found.n_r, found.n_G, found.effort_references) == ("basic_pooled", 1, 20, 0)
+
+
+def test_an_assessment_has_a_candidate_of_its_own_and_no_loop():
     found = resolved(algo="assess", policy="lqr")
-    assert found.candidate is None
     assert found.spota.n_r == plan.ASSESSED_ON
-    table = found.table()
-    assert "candidate" not in table
-    assert not set(plan.LOOP_ONLY) & table["spota"].keys()
-    with pytest.raises(ValueError, match="--set: max_iterations belongs to the training of candidates"):
+    assert found.spota.n_c == plan.OWN_CANDIDATE
+    assert found.candidate == replace(default_solver(CART), rollouts=1, evaluation_rollouts=2, smoothing=0.0)
+    assert resolved(algo="assess", policy="lqr", solver="ppo").candidate == found.candidate
+    assert resolved("candidate.iterations=7", "spota.n_c=9", algo="assess").candidate.iterations == 7
+    assert not set(plan.LOOP_ONLY) & found.table()["spota"].keys()
+    with pytest.raises(ValueError, match="--set: max_iterations belongs to the loop over candidates"):
         resolved("spota.max_iterations=3", algo="assess")
-    with pytest.raises(ValueError, match="no table 'candidate'"):
-        resolved("candidate.iterations=3", algo="assess")
+
+
+def test_a_solver_of_ones_own_trains_the_candidate_of_an_assessment_too():
+    mine = PPO(iterations=3)
+    found = plan.complete(Plan("cart-pole", algo="assess"), CART, [("here", {"reference": mine})])
+    assert found.candidate is found.reference is mine
+    assert found.spota.n_c == Spota().n_c
+    both = {"reference": mine, "candidate": Analytic(iterations=4)}
+    assert plan.complete(Plan("cart-pole", algo="assess"), CART, [("here", both)]).candidate.iterations == 4
 
 
 @pytest.mark.parametrize(
@@ -132,6 +151,7 @@ def test_an_assessment_has_no_candidate_and_no_loop():
         ("reference.iterations=0", "iterations = 0: must be at least 1"),
         ("reference.warm_up=0", "warm_up = 0: must be at least 1."),
         ("spota.beta=-1.0", "beta=-1.0: must be positive"),
+        ("spota.effort_references=21", "effort_references=21: these are some of the n_G = 20 references"),
         ("spota.hidden=[]", "give the sizes of the hidden layers"),
         ("spota.method=basic_poled", "did you mean method='basic_pooled'"),
     ],

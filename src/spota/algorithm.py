@@ -9,28 +9,29 @@ back: a run that stores them continues where it was stopped, with the same numbe
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Float, Key
 
 from spota import rollout
-from spota.blocks import Arrays, from_arrays, to_arrays
-from spota.certificate import Certificate, Performance, Subject, assess, figure, fingerprint, measure
+from spota.blocks import Arrays
+from spota.certificate import Certificate, Performance, Subject, fingerprint
 from spota.comparison import Comparison, Solved, compare
 from spota.domain import count
+from spota.effort import EXACT, Effort, gains, train_longer
 from spota.events import Assessed, BlockFinished, BlockStarted, Event, Listener, Solving
-from spota.policies.imitate import Imitation, imitate
-from spota.policies.network import FNN, Linear, fnn
+from spota.policies.network import fnn
 from spota.polopt.solve import Optimizer, Report, Solution
-from spota.polopt.solver import Solver, as_solver
-from spota.settings import GROWTHS, NonDecrSeq, Spota, constant
+from spota.polopt.solver import Solver, as_solver, is_optimal, with_effort
+from spota.settings import GROWTHS, NonDecrSeq, Spota
 from spota.types import Env, Policy
+from spota.verdict import assess, measure
 
 Memo = Callable[[str, Callable[[], Arrays]], Arrays]
 """(name of a block, how to compute it) → its arrays, stored or computed."""
@@ -57,17 +58,6 @@ class Result:
     """What all blocks have cost."""
 
 
-@dataclass(frozen=True)
-class Assessment:
-    """A certificate for a policy that existed before; `imitation` is set if references had to start from one."""
-
-    certificate: Certificate
-    comparison: Comparison
-    imitation: Imitation | None
-    seconds: float
-    """What all blocks have cost."""
-
-
 def find_candidate(
     key: Key[Array, ""],
     env: Env,
@@ -82,7 +72,7 @@ def find_candidate(
     init = fnn(k_init, env, hidden) if init is None else init
     domains = env.domain.sample(k_domains, n_c)  # SPOTA_cand_DR
     problem = {name: column[None] for name, column in domains.items()}
-    one = solver(k_solve[None], env, problem, _repeated(init, 1), report)  # SPOTA_optpol_cand
+    one = solver(k_solve[None], env, problem, repeated(init, 1), report)  # SPOTA_optpol_cand
     return Solved(domains, _first(one))
 
 
@@ -90,11 +80,24 @@ def find_references(
     key: Key[Array, ""], env: Env, solver: Solver, start: Any, n_r: int, n_G: int, report: Report | None = None
 ) -> Solved:
     """Solve n_G programs of n_r random domains each, all from the same policy, all as one call of the solver."""
+    return references_from(key, env, solver, repeated(start, n_G), n_r, n_G, report)  # SPOTA_ref_init
+
+
+def references_from(
+    key: Key[Array, ""], env: Env, solver: Solver, starts: Any, n_r: int, n_G: int, report: Report | None = None
+) -> Solved:
+    """The same, each from a policy of its own: `starts` has a leading axis over the references."""
+    domains, k_solve = reference_domains(key, env, n_r, n_G)
+    return Solved(domains, solver(jax.random.split(k_solve, n_G), env, domains, starts, report))  # SPOTA_optpol_ref
+
+
+def reference_domains(
+    key: Key[Array, ""], env: Env, n_r: int, n_G: int
+) -> tuple[dict[str, Float[Array, "n_G n_r"]], Key[Array, ""]]:
+    """The domains of the references, and the key that is left to solve for them."""
     k_domains, k_solve = jax.random.split(key)
     drawn = env.domain.sample(k_domains, n_G * n_r)  # SPOTA_ref_DR
-    domains = {name: column.reshape(n_G, n_r) for name, column in drawn.items()}
-    starts = _repeated(start, n_G)  # SPOTA_ref_init
-    return Solved(domains, solver(jax.random.split(k_solve, n_G), env, domains, starts, report))  # SPOTA_optpol_ref
+    return {name: column.reshape(n_G, n_r) for name, column in drawn.items()}, k_solve
 
 
 def spota(
@@ -115,8 +118,8 @@ def spota(
     policy that the candidates start from instead of new ones; `sequence` overrides `settings.growth`.
     """
     settings = settings or Spota()
-    candidates, others = as_solver(optimizer), as_solver(references or optimizer)
-    run = _Run(key, env, candidates, others, settings, sequence or GROWTHS[settings.growth], memo, report)
+    candidates, growth = as_solver(optimizer), sequence or GROWTHS[settings.growth]
+    run = Procedure(key, env, candidates, references or optimizer, settings, growth, memo, report)
     tried: list[tuple[Any, Certificate]] = []
     for iteration in range(1, settings.max_iterations + 1):
         start = tried[-1][0] if settings.warm_start and tried else init
@@ -130,45 +133,27 @@ def spota(
     return _result(run, tried, "max_iterations")
 
 
-def assess_policy(
-    key: Key[Array, ""],
-    env: Env,
-    policy: Policy,
-    optimizer: Optimizer | Solver,
-    settings: Spota | None = None,
-    *,
-    memo: Memo = compute,
-    report: Listener | None = None,
-) -> Assessment:
-    """A certificate for a policy that exists already, from references on n_r domains each that `optimizer` trains.
+class Keys(NamedTuple):
+    """The keys of an iteration; what they are for never shares one."""
 
-    References start from the policy itself if it is a network, else from a network that imitates it; they are compared
-    with the policy itself in both cases.
-    """
-    settings = settings or Spota()
-    if isinstance(policy, FNN | Linear):
-        policy.contract.check(env)
-    solver = as_solver(optimizer)
-    run = _Run(key, env, solver, solver, settings, constant, memo, report)
-    k_imitate, k_references, k_compare, k_bootstrap, k_performance = run.keys(1)
-    imitation = None if isinstance(policy, FNN) else _imitation(run, k_imitate, policy)
-    start = policy if imitation is None else imitation.policy
-    notes = () if imitation is None else tuple(_imitation_doubts(env, imitation))
-    references = _references(run, 1, k_references, start)
-    comparison = _comparison(run, 1, k_compare, policy, references, None if imitation is None else start)
-    certificate = _certificate(run, 1, k_bootstrap, k_performance, policy, comparison, None, notes)
-    run.tell(Assessed(1, certificate, certificate, policy))
-    return Assessment(certificate, comparison, imitation, sum(run.seconds))
+    candidate: Key[Array, ""]
+    references: Key[Array, ""]
+    comparison: Key[Array, ""]
+    bootstrap: Key[Array, ""]
+    performance: Key[Array, ""]
+    effort: Key[Array, ""]
+    imitation: Key[Array, ""]
+    starts: Key[Array, ""]
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What stays the same over the iterations."""
+class Procedure:
+    """What stays the same over the iterations, and how a block is computed."""
 
     key: Key[Array, ""]
     env: Env
     candidate: Solver
-    references: Solver
+    references: Optimizer | Solver
     settings: Spota
     sequence: NonDecrSeq
     memo: Memo
@@ -176,9 +161,9 @@ class _Run:
     seconds: list[float] = field(default_factory=list)
     """What each block so far has cost, in this process or in an earlier one."""
 
-    def keys(self, iteration: int) -> Key[Array, "5"]:
-        """Candidate, references, comparison, bootstrap and performance never share a key."""
-        return jax.random.split(jax.random.fold_in(self.key, iteration), 5)
+    def keys(self, iteration: int) -> Keys:
+        """The keys of an iteration."""
+        return Keys(*jax.random.split(jax.random.fold_in(self.key, iteration), len(Keys._fields)))
 
     def sizes(self, iteration: int) -> tuple[int, int]:
         """n_c and n_r of an iteration."""
@@ -216,18 +201,22 @@ class _Run:
         return arrays
 
 
-def _iterate(run: _Run, iteration: int, init: Any) -> tuple[Any, Certificate]:
-    """One iteration: the four blocks of Algorithm 1."""
-    k_candidate, k_references, k_compare, k_bootstrap, k_performance = run.keys(iteration)
-    candidate = _candidate(run, iteration, k_candidate, init)
-    references = _references(run, iteration, k_references, candidate.policy)
-    comparison = _comparison(run, iteration, k_compare, candidate.policy, references)
-    n_c = count(candidate.domains)
-    certificate = _certificate(run, iteration, k_bootstrap, k_performance, candidate.policy, comparison, n_c)
+def _iterate(run: Procedure, iteration: int, init: Any) -> tuple[Any, Certificate]:
+    """One iteration: the four blocks of Algorithm 1, and what stands beside them."""
+    keys = run.keys(iteration)
+    candidate = _candidate(run, iteration, keys.candidate, init)
+    starts = repeated(candidate.policy, run.settings.n_G)  # SPOTA_ref_init
+    references = references_block(run, iteration, keys.references, starts)
+    effort = effort_block(run, iteration, keys.effort, references, starts)
+    comparison = comparison_block(run, iteration, keys.comparison, candidate.policy, references)
+    certificate = certificate_block(
+        run, iteration, candidate.policy, comparison, effort,
+        starts={"the candidate": run.settings.n_G}, n_c=count(candidate.domains),
+    )  # fmt: skip
     return candidate.policy, certificate
 
 
-def _candidate(run: _Run, iteration: int, key: Key[Array, ""], init: Any) -> Solved:
+def _candidate(run: Procedure, iteration: int, key: Key[Array, ""], init: Any) -> Solved:
     s, (n_c, _) = run.settings, run.sizes(iteration)
 
     def make(report: Report) -> Arrays:
@@ -237,58 +226,78 @@ def _candidate(run: _Run, iteration: int, key: Key[Array, ""], init: Any) -> Sol
     return Solved.from_arrays(run.block(iteration, "candidate", n_c, make), like)
 
 
-def _references(run: _Run, iteration: int, key: Key[Array, ""], start: Any) -> Solved:
+def references_block(run: Procedure, iteration: int, key: Key[Array, ""], starts: Any) -> Solved:
+    """The references, each from its own start."""
     (_, n_r), n_G = run.sizes(iteration), run.settings.n_G
 
     def make(report: Report) -> Arrays:
-        return find_references(key, run.env, run.references, start, n_r, n_G, report).to_arrays()
+        return references_from(key, run.env, as_solver(run.references), starts, n_r, n_G, report).to_arrays()
 
-    return Solved.from_arrays(run.block(iteration, "references", n_r, make, n_G), start)
+    return Solved.from_arrays(run.block(iteration, "references", n_r, make, n_G), starts)
 
 
-def _comparison(
-    run: _Run, iteration: int, key: Key[Array, ""], candidate: Policy, references: Solved, start: Any = None
+def effort_block(run: Procedure, iteration: int, key: Key[Array, ""], references: Solved, starts: Any) -> Effort | None:
+    """What the first references gain by a longer training; None if nobody can or wants to measure it."""
+    s, (_, n_r) = run.settings, run.sizes(iteration)
+    longer = with_effort(run.references, s.effort_factor)
+    if is_optimal(run.references):
+        return EXACT
+    if longer is None or s.n_effort == 0:
+        return None
+
+    def make(report: Report) -> Arrays:
+        k_solve, k_compare = jax.random.split(key)
+        found = train_longer(k_solve, run.env, as_solver(longer), references, starts, s.n_effort, report)
+        return {**found.to_arrays(), "gains": gains(k_compare, run.env, found, references, s.n_J, s.chunk)}
+
+    return Effort(run.block(iteration, "effort", n_r, make, s.n_effort)["gains"], s.effort_factor)
+
+
+def comparison_block(
+    run: Procedure, iteration: int, key: Key[Array, ""], candidate: Policy, references: Solved, starts: Any = None
 ) -> Comparison:
+    """Candidate against references; `starts` if these did not start from it."""
     s = run.settings
 
     def make(report: Report) -> Arrays:
         del report
-        return compare(key, run.env, candidate, references, s.n_J, s.rejection, s.chunk, start).to_arrays()
+        return compare(key, run.env, candidate, references, s.n_J, s.rejection, s.chunk, starts).to_arrays()
 
     _, n_r = run.sizes(iteration)
     return Comparison.from_arrays(run.block(iteration, "comparison", n_r, make, s.n_G))
 
 
-def _certificate(
-    run: _Run,
+def certificate_block(
+    run: Procedure,
     iteration: int,
-    k_bootstrap: Key[Array, ""],
-    k_performance: Key[Array, ""],
     policy: Policy,
     comparison: Comparison,
+    effort: Effort | None,
+    *,
+    starts: Mapping[str, int],
     n_c: int | None,
     notes: tuple[str, ...] = (),
 ) -> Certificate:
     """Bootstrap the gaps, and measure the policy on unseen domains."""
-    s, env = run.settings, run.env
+    s, env, keys = run.settings, run.env, run.keys(iteration)
     subject = Subject(
         env.name, _seed(run.key), env.domain.to_dict(), env.max_return, fingerprint(policy), n_c, s.n_J
     )  # fmt: skip
-    performance = _performance(run, iteration, k_performance, policy) if s.performance_domains else None
+    performance = _performance(run, iteration, keys.performance, policy) if s.performance_domains else None
 
     def make(report: Report) -> Arrays:
         del report
         certificate = assess(
-            k_bootstrap, comparison.gaps, subject, threshold=s.beta, method=s.method, alpha=s.alpha, n_b=s.n_b,
-            iteration=iteration, spending=s.spend_alpha, improvement=float(comparison.improvement.mean()),
-            performance=performance, notes=notes,
+            keys.bootstrap, comparison.gaps, subject, threshold=s.beta, method=s.method, alpha=s.alpha, n_b=s.n_b,
+            iteration=iteration, spending=s.spend_alpha, effort=effort, starts=starts,
+            improvement=float(comparison.improvement.mean()), performance=performance, notes=notes,
         )  # fmt: skip
         return {"json": np.array(certificate.to_json())}
 
     return Certificate.from_json(str(run.block(iteration, "certificate", 0, make)["json"]))
 
 
-def _performance(run: _Run, iteration: int, key: Key[Array, ""], policy: Policy) -> Performance:
+def _performance(run: Procedure, iteration: int, key: Key[Array, ""], policy: Policy) -> Performance:
     s, env = run.settings, run.env
 
     def make(report: Report) -> Arrays:
@@ -303,23 +312,8 @@ def _performance(run: _Run, iteration: int, key: Key[Array, ""], policy: Policy)
     return measure(found["returns"], share, env.min_return, env.max_return, s.alpha, s.worst_share)
 
 
-def _imitation(run: _Run, key: Key[Array, ""], policy: Policy) -> Imitation:
-    hidden = run.settings.hidden
-    like = Imitation(fnn(key, run.env, hidden), jnp.zeros(1), jnp.zeros(1), jnp.zeros(()))
-    arrays = run.block(1, "imitation", 0, lambda _: to_arrays(imitate(key, run.env, policy, hidden)))
-    return from_arrays(arrays, like)
-
-
-def _imitation_doubts(env: Env, imitation: Imitation):
-    ours, theirs = float(imitation.returns.mean()), float(imitation.original_returns.mean())
-    if theirs - ours > 0.05 * (env.max_return - env.min_return):
-        yield (
-            f"The references started from a network that imitates the policy, and it earns {figure(ours)} where the "
-            f"policy earns {figure(theirs)}: they had to make up for that first, and may be weak."
-        )
-
-
-def _repeated(policy: Any, times: int) -> Any:
+def repeated(policy: Any, times: int) -> Any:
+    """One policy several times, with a leading axis."""
     return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (times, *jnp.shape(x))), policy)
 
 
@@ -334,7 +328,7 @@ def _lowest(tried: list[tuple[Any, Certificate]]) -> tuple[Any, Certificate]:
     return min(tried, key=lambda one: one[1].ucbog)
 
 
-def _result(run: _Run, tried: list[tuple[Any, Certificate]], reason: str) -> Result:
+def _result(run: Procedure, tried: list[tuple[Any, Certificate]], reason: str) -> Result:
     policy, certificate = _lowest(tried)
     history = tuple(c for _, c in tried)
     return Result(policy, certificate, history.index(certificate) + 1, history, reason, sum(run.seconds))

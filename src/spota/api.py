@@ -2,7 +2,7 @@
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import numpy as np
 from rich.console import Console
 
 from spota import certifying, config, devices
-from spota.algorithm import Assessment, Result
+from spota.algorithm import Result
+from spota.assessment import Assessment
 from spota.certificate import fingerprint
 from spota.envs import PLATFORMS, make
 from spota.events import Listener, to_all
@@ -81,7 +82,9 @@ def assess(
     solver: str = "default",
     seed: int = 0,
     beta: float | None = None,
+    against: Sequence[str | Path | Policy] = (),
     settings: Spota | Settings | None = None,
+    candidate: Optimizer | Solver | Settings | None = None,
     reference: Optimizer | Solver | Settings | None = None,
     out: str | Path | None = None,
     progress: bool = False,
@@ -91,18 +94,45 @@ def assess(
 
         print(spota.assess("policy.npz", "cart-pole").certificate)
 
-    References start from the policy itself if it is one of our networks, else from a network that imitates it. The
-    arguments are those of `train`.
+    Each reference starts from the best, on its own domains, of: the policy itself (or a network that imitates it, if
+    it is none of ours); a candidate of our own, which is trained on n_c other domains; and the policies in `against`,
+    as files, run directories, controllers or objects. References have their full training in every preset. A quarter
+    of them is trained three times as long, and what that gains is part of the bound (`effort_margin`).
+
+        spota.assess("policy.npz", "cart-pole", against=["runs/a", "lqr"])
+
+    The other arguments are those of `train`; `candidate` is the optimizer of our own candidate, by default the
+    platform's.
     """
     devices.use_all_cores()
     platform = _platform(env)
     name = str(policy) if isinstance(policy, str | Path) else None
     found = find(policy, platform) if isinstance(policy, str | Path) else policy
-    told = {"policy": name, "policy_sha256": identity(found, platform)}
+    known = known_policies(against, platform)
+    told = {"policy": name, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
     head = _head(platform, algo="assess", preset=preset, solver=solver, seed=seed, **told)
-    plan = _complete(head, platform, {"spota": settings, "reference": reference}, flag_tables(beta))
+    given = {"spota": settings, "candidate": candidate, "reference": reference}
+    plan = _complete(head, platform, given, flag_tables(beta))
     with _opened(out, plan) as run, _shown(progress, plan, platform, report) as listener:
-        return certifying.assess(plan, platform, found, run, listener)
+        return certifying.assess(plan, platform, found, run, listener, known)
+
+
+def known_policies(sources: Sequence[str | Path | Policy], env: Env) -> dict[str, Policy]:
+    """Policies under the names that they were given by; objects are counted."""
+    if isinstance(sources, str | Path):
+        raise ValueError(f"against={str(sources)!r}: give a list of policies; write against=[{str(sources)!r}].")
+    names = [str(s) if isinstance(s, str | Path) else f"policy {i}" for i, s in enumerate(sources, start=1)]
+    again = [name for i, name in enumerate(names) if name in names[:i]]
+    if again:
+        raise ValueError(f"against: {again[0]} was given more than once.")
+    found = [find(s, env) if isinstance(s, str | Path) else s for s in sources]
+    return dict(zip(names, found, strict=True))
+
+
+def named_in_plan(known: Mapping[str, Policy], env: Env) -> dict[str, tuple[str, ...] | None]:
+    """The known policies as config.toml keeps them: names and fingerprints."""
+    sha256 = tuple(identity(policy, env) for policy in known.values())
+    return {"against": tuple(known) or None, "against_sha256": sha256 or None}
 
 
 def identity(policy: Policy, env: Env) -> str:

@@ -1,8 +1,9 @@
-"""The certificate: how much return a policy can lose on an unseen domain, how much it earns there, and what to doubt.
+"""The certificate: how much return a policy can lose on an unseen domain, and how much it earns there; as a value.
 
 The first part compares: an upper bound on the mean gap to references that were trained on the very domains
-(eq_UCBOG). The second part stands alone: lower bounds on what the policy earns on domains that nobody has seen. One
-says how much better anyone could be, the other how good it is.
+(eq_UCBOG), plus the effort margin, an upper bound on what these would gain by a longer training. The second part stands
+alone: lower bounds on what the policy earns on domains that nobody has seen. One says how much better anyone could be,
+the other how good it is.
 
 print(certificate)
 # Certified: on an unseen domain it loses on average at most 41 of return (of 2500), with probability ≈ 95 %; …
@@ -12,40 +13,21 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import PyTree
 
-from spota import bounds
 from spota.blocks import to_arrays
-from spota.bootstrap import INTERVALS, UNITS, all_intervals, check_alpha
+from spota.bootstrap import INTERVALS, UNITS
 from spota.files import plain
-from spota.gap import Gaps, check_choice
-from spota.replications import mrp
 
 METHODS = tuple(f"{interval}_{unit}" for unit in UNITS for interval in INTERVALS)
 """The intervals that can decide; `basic_pooled` is the paper's."""
 
 SPENDING = ("none", "halves", "squares")
 """How α is spent over the iterations: not at all, α/2^k, or 6α/(πk)²."""
-
-FEW_REFERENCES = 10
-MANY_LOSE = 0.1
-MUCH_OF_THE_GAP = 1 / 3
-ALMOST_NOTHING = 0.1
-
-
-def spent_alpha(alpha: float, iteration: int, spending: str) -> float:
-    """α_k of iteration k = 1, 2, …; but for "none", all of them together sum up to α."""
-    check_alpha(alpha)
-    check_choice("spending", spending, SPENDING)
-    if iteration < 1:
-        raise ValueError(f"iteration={iteration}: iterations count from 1.")
-    shares = {"none": 1.0, "halves": 2.0**-iteration, "squares": 6 / (math.pi * iteration) ** 2}
-    return alpha * shares[spending]
 
 
 @dataclass(frozen=True)
@@ -93,31 +75,6 @@ class Performance:
         )
 
 
-def measure(
-    returns: Float[Array, "n"] | Float[np.ndarray, "n"],
-    survived: float,
-    low: float,
-    high: float,
-    alpha: float = 0.05,
-    worst_share: float = 0.2,
-) -> Performance:
-    """Bounds from one return a domain, in the order in which they were drawn."""
-    values = np.asarray(returns, np.float64)
-    try:
-        mean_lower = bounds.betting(values, low, high, alpha)
-        worst_lower = bounds.worst_share_mean(values, low, high, worst_share, alpha)
-    except ValueError:
-        if low < high and np.isfinite(values).all() and 0 < worst_share <= 1:
-            mean_lower = worst_lower = -math.inf  # the range is wrong: say so in the certificate, and keep the rest
-        else:
-            raise
-    worst = np.sort(values)[: max(1, round(worst_share * values.size))]
-    return Performance(
-        n=values.size, confidence=1 - alpha, mean=float(values.mean()), mean_lower=mean_lower, worst_share=worst_share,
-        worst_mean=float(worst.mean()), worst_lower=worst_lower, survived=float(survived), low=low, high=high,
-    )  # fmt: skip
-
-
 @dataclass(frozen=True)
 class Subject:
     """What is certified: a policy on a platform with a distribution."""
@@ -145,7 +102,7 @@ class Certificate:
     env: str
     seed: int
     ucbog: float
-    """The upper bound that decided; +inf if there are too few gaps."""
+    """The upper bound that decided, interval and effort margin together; +inf if there are too few gaps."""
     mean_gap: float
     confidence: float
     """1 − α of the whole run."""
@@ -156,9 +113,20 @@ class Certificate:
     method: str
     """The interval that decided, one of METHODS."""
     intervals: Mapping[str, float]
-    """Upper bounds by every method; `mrp` sees the gaps before outlier rejection."""
+    """Upper bounds on the mean gap by every method; `mrp` sees the gaps before outlier rejection."""
+    effort_margin: float | None
+    """Upper bound on what the references would gain by a longer training, which they lack as opponents; 0 for an exact
+    solver, None if nobody measured it."""
+    effort_gain: float | None
+    """What those that were trained longer gained on average."""
+    effort_references: int
+    """How many these were: the first ones, which is beforehand."""
+    effort_factor: int
+    """How many times as long they were trained."""
     alpha: float
     """The probability of error that the intervals of this iteration were given."""
+    effort_alpha: float
+    """The probability of error that the effort margin of this iteration was given."""
     spending: str
     """How α is spent over the iterations, one of SPENDING."""
     negative_share: float
@@ -169,6 +137,8 @@ class Certificate:
     the best on each, so that only this, and not a single negative gap, shows a weak reference."""
     reference_improvement: float
     """Mean gain of the references over their start, on their own domains with fresh random numbers."""
+    starts: Mapping[str, int]
+    """How many references started from which policy."""
     largest_gap_share: float
     """How much of the total gap comes from the domain with the largest."""
     n_c: int | None
@@ -183,7 +153,8 @@ class Certificate:
 
     def __str__(self) -> str:
         """What a roboticist needs to know, in sentences."""
-        lines = [self.sentence, *([str(self.performance)] if self.performance else [])]
+        lines = [self.sentence, *([self.effort] if self.effort_references else [])]
+        lines += [str(self.performance)] if self.performance else []
         return "\n".join([*lines, *(f"Warning: {warning}" for warning in self.warnings)])
 
     @property
@@ -201,6 +172,23 @@ class Certificate:
             f"Not certified: on an unseen domain it may lose {figure(self.ucbog)} of return{scale} on average, more "
             f"than the threshold of {figure(self.threshold)} (confidence ≈ {percent(self.confidence)})."
         )
+
+    @property
+    def effort(self) -> str:
+        """How strong the references are, in a sentence."""
+        if self.effort_margin is None or self.effort_gain is None:
+            return "Whether the references would gain by a longer training was not measured."
+        if not self.effort_references:
+            return "The references come from an exact solver, which more effort cannot improve."
+        return (
+            f"The bound includes an effort margin of {figure(self.effort_margin)}: {self.effort_references} "
+            f"references, trained {self.effort_factor} times as long, gained {figure(self.effort_gain)} more."
+        )
+
+    @property
+    def claims(self) -> dict[str, float]:
+        """What each interval claims together with the effort margin."""
+        return {name: bound + (self.effort_margin or 0.0) for name, bound in self.intervals.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON; an infinite bound becomes "inf"."""
@@ -220,6 +208,8 @@ class Certificate:
                 f"This is no certificate of this spota: {', '.join(sorted(unknown))} is missing or unknown."
             )
         fields["ucbog"] = float(fields["ucbog"])
+        if fields["effort_margin"] is not None:
+            fields["effort_margin"] = float(fields["effort_margin"])
         fields["intervals"] = {name: float(bound) for name, bound in fields["intervals"].items()}
         fields["warnings"] = tuple(fields["warnings"])
         if fields["performance"] is not None:
@@ -232,113 +222,6 @@ class Certificate:
     def from_json(cls, text: str) -> "Certificate":
         """Read what `to_json` wrote."""
         return cls.from_dict(json.loads(text))
-
-
-def assess(
-    key: Key[Array, ""],
-    gaps: Gaps,
-    subject: Subject,
-    *,
-    threshold: float,
-    method: str,
-    alpha: float = 0.05,
-    n_b: int = 1000,
-    iteration: int = 1,
-    spending: str = "none",
-    improvement: float | None = None,
-    performance: Performance | None = None,
-    notes: tuple[str, ...] = (),
-) -> Certificate:
-    """Bootstrap the gaps and state what follows (SPOTA_UCBOG); `improvement` is the mean raw gap unless given."""
-    check_choice("method", method, METHODS)
-    now = spent_alpha(alpha, iteration, spending)
-    intervals = all_intervals(key, gaps.final, now, n_b)
-    intervals["mrp"] = float(mrp(gaps.raw.mean(axis=1), now).upper)
-    final = np.asarray(gaps.final, np.float64)
-    n_G, n_r = final.shape
-    certificate = Certificate(
-        env=subject.env,
-        seed=subject.seed,
-        ucbog=intervals[method],
-        mean_gap=float(final.mean()),
-        confidence=1 - alpha,
-        threshold=threshold,
-        certified=intervals[method] <= threshold,
-        method=method,
-        intervals=intervals,
-        alpha=now,
-        spending=spending,
-        negative_share=float(gaps.negative_share),
-        clipped_share=float(gaps.clipped_share),
-        losing_share=float((gaps.raw.mean(axis=1) < 0).mean()),
-        reference_improvement=float(gaps.raw.mean()) if improvement is None else improvement,
-        largest_gap_share=float(final.max() / final.sum()) if final.any() else 0.0,
-        n_c=subject.n_c,
-        n_r=n_r,
-        n_G=n_G,
-        n_J=subject.n_J,
-        max_return=subject.max_return,
-        domain=json.loads(json.dumps(subject.domain)),
-        policy_sha256=subject.policy_sha256,
-        performance=performance,
-        warnings=notes,
-    )
-    return dataclasses.replace(certificate, warnings=(*doubts(certificate), *repeated(certificate, iteration), *notes))
-
-
-def doubts(c: Certificate) -> Iterator[str]:
-    """Reasons not to trust a certificate, in plain words, the gravest first."""
-    if c.performance and c.performance.in_range and c.performance.share_of_range < ALMOST_NOTHING:
-        yield (
-            f"The policy earns almost nothing on unseen domains: {figure(c.performance.mean)} on average, of at most "
-            f"{figure(c.performance.high)}. References that start from it may be as weak, and then a small gap means "
-            "nothing. Train it first: more iterations, or another optimizer."
-        )
-    if c.clipped_share == 1:
-        yield (
-            "No reference beat the policy on any domain, so every gap was set to zero. This shows that the optimizer "
-            "found nothing better, not that nothing better exists."
-        )
-    if c.reference_improvement <= 0:
-        yield (
-            f"The references did not improve on their start (by {figure(c.reference_improvement)} on average): the "
-            "gaps, and so the bound, are too small. Give the optimizer more iterations or another step size."
-        )
-    if c.losing_share > MANY_LOSE:
-        yield (
-            f"{percent(c.losing_share)} of the references lost against the policy on the very domains that they were "
-            "trained on. They are weak, and the bound is too small; train them longer."
-        )
-    if c.n_G < FEW_REFERENCES:
-        yield f"Only {c.n_G} references were compared; below {FEW_REFERENCES} every interval is a guess. Set n_G to 20."
-    if c.largest_gap_share > MUCH_OF_THE_GAP and c.n_G * c.n_r > 1:
-        yield (
-            f"One domain carries {percent(c.largest_gap_share)} of the total gap: the mean says little about it, and "
-            "another draw of domains could give another verdict."
-        )
-    if c.method.startswith("basic"):
-        beside = c.intervals["studentized_reference"]
-        yield (
-            "The basic bootstrap decided, as in the paper; it promises more than it keeps: about 87 % instead of 95 % "
-            "with 20 gaps, and less when the gaps of a reference correlate. "
-            f"The bootstrap-t over references gives {figure(beside)}."
-        )
-    if c.performance and not c.performance.in_range:
-        yield (
-            f"Some returns lie outside {figure(c.performance.low)} … {figure(c.performance.high)}, the range that the "
-            "platform states (min_reward, max_reward); without it there are no bounds on the performance."
-        )
-
-
-def repeated(c: Certificate, iteration: int) -> Iterator[str]:
-    """A run tests its candidates until one passes: what that does to the confidence, unless α is spent over them."""
-    if c.certified and iteration > 1 and c.spending == "none":
-        luck = percent(min(iteration * c.alpha, 1.0))
-        yield (
-            f"This is the run's candidate number {iteration}; those before it were refused. Each was tested at "
-            f"{percent(c.alpha)}, so that the chance of passing one of them by luck adds up to at most {luck}. "
-            "spend_alpha = halves keeps it at that of one test."
-        )
 
 
 def fingerprint(policy: PyTree) -> str | None:

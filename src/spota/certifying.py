@@ -7,12 +7,14 @@ The same call in the same directory continues a run that was stopped, and shows 
 nothing is written.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 
 from spota import policies
-from spota.algorithm import Assessment, Memo, Result, assess_policy, block_directory, compute, spota
+from spota.algorithm import Memo, Result, block_directory, compute, spota
+from spota.assessment import Assessment, assess_policy
 from spota.certificate import Certificate
 from spota.events import Assessed, Event, Listener, Solving
 from spota.plan import Plan
@@ -21,7 +23,10 @@ from spota.run import Run
 from spota.training import progress_figures
 from spota.types import Env, Policy
 
-FIGURES = ("n_c", "n_r", "ucbog", "mean_gap", "negative_share", "reference_improvement", "certified")
+FIGURES = (
+    "n_c", "n_r", "ucbog", "mean_gap", "effort_margin", "effort_gain", "negative_share", "reference_improvement",
+    "certified",
+)  # fmt: skip
 """What metrics.jsonl and result.json say about an iteration; its certificate says all."""
 
 
@@ -37,11 +42,19 @@ def certify(plan: Plan, env: Env, run: Run | None = None, report: Listener | Non
     return result
 
 
-def assess(plan: Plan, env: Env, policy: Policy, run: Run | None = None, report: Listener | None = None) -> Assessment:
-    """A certificate for a policy that exists already, as planned."""
+def assess(
+    plan: Plan,
+    env: Env,
+    policy: Policy,
+    run: Run | None = None,
+    report: Listener | None = None,
+    against: Mapping[str, Policy] | None = None,
+) -> Assessment:
+    """A certificate for a policy that exists already, as planned; `against` has the known policies by name."""
     memo, listener = _kept(run, report)
     found = assess_policy(
-        jax.random.key(plan.seed), env, policy, plan.reference, plan.spota, memo=memo, report=listener
+        jax.random.key(plan.seed), env, policy, plan.reference, plan.spota,
+        candidate=plan.candidate, against=against, memo=memo, report=listener,
     )  # fmt: skip
     if run is not None:
         run.write_json("result.json", describe_assessment(plan, found))
@@ -70,6 +83,7 @@ def describe_assessment(plan: Plan, found: Assessment) -> dict[str, Any]:
         "algo": plan.algo,
         "seed": plan.seed,
         "policy": plan.policy,
+        "against": list(plan.against or ()),
         "imitation": None
         if imitation is None
         else {"mean": float(imitation.returns.mean()), "original_mean": float(imitation.original_returns.mean())},

@@ -84,22 +84,31 @@ def compare(
     n_J: int,
     rule: str = "first",
     chunk: int | None = None,
-    start: Policy | None = None,
+    starts: Any = None,
 ) -> Comparison:
     """Gaps of the candidate on the references' domains, with synchronised seeds and outlier rejection.
 
-    `start` is what the references started from, if it is not the candidate itself.
+    `starts` is what each reference started from, if that is not the candidate itself.
     """
     n_G, n_r = next(iter(references.domains.values())).shape
     keys = jax.random.split(key, (n_G, n_r, n_J))  # one key a rollout, for everybody: SPOTA_seed_sync_start
-    candidate_returns = _everywhere(env, candidate, references.domains, keys)
+    candidate_returns = returns_everywhere(env, candidate, references.domains, keys)
     reference_returns = returns_of_each(env, references.policy, references.domains, keys, chunk)
     raw = gap_samples(reference_returns, candidate_returns)  # SPOTA_optgap_diff_sample
     cross = _cross_gaps(env, references, keys, candidate_returns, raw, chunk)
     gaps = _reject(raw, cross, rule)  # SPOTA_outlier_rejection_start
-    before = candidate_returns if start is None else _everywhere(env, start, references.domains, keys)
+    before = candidate_returns if starts is None else returns_of_each(env, starts, references.domains, keys, chunk)
     improvement = gap_samples(reference_returns, before).mean(axis=1)
     return Comparison(candidate_returns, reference_returns, improvement, cross, gaps)
+
+
+def returns_everywhere(
+    env: Env, policy: Policy, domains: dict[str, Float[Array, "K n"]], keys: Key[Array, "K n m"]
+) -> Float[Array, "K n m"]:
+    """Returns of one policy on all domains."""
+    K, n, m = keys.shape
+    flat: Domains = {name: column.reshape(K * n) for name, column in domains.items()}
+    return rollout.returns(env, policy, flat, keys.reshape(K * n, m)).returns.reshape(K, n, m)
 
 
 def returns_of_each(
@@ -143,15 +152,6 @@ def _cross_gaps(
         theirs = np.asarray(returns_of_each(env, references.policy, domains, same_keys, chunk))
         cross[:, *lost] = (theirs - np.asarray(candidate_returns)[lost]).mean(axis=-1)
     return jnp.asarray(cross)
-
-
-def _everywhere(
-    env: Env, policy: Policy, domains: dict[str, Float[Array, "K n"]], keys: Key[Array, "K n m"]
-) -> Float[Array, "K n m"]:
-    """Returns of one policy on all domains."""
-    K, n, m = keys.shape
-    flat: Domains = {name: column.reshape(K * n) for name, column in domains.items()}
-    return rollout.returns(env, policy, flat, keys.reshape(K * n, m)).returns.reshape(K, n, m)
 
 
 _reject = eqx.filter_jit(reject_outliers)  # one program instead of twenty small ones

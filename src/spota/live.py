@@ -21,7 +21,7 @@ BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 12
 COLUMNS = {"": 1, "block": 11, "domains": 7, "curve": WIDTH, "start": 5, "now": 5, "best": 5, "time": 15}
 """With their least widths, so that nothing jumps; start, now and best are returns."""
-SOLVED = ("candidate", "references", "training")
+SOLVED = ("candidate", "references", "effort", "training")
 """The blocks in which an optimizer works; its first word comes after compiling."""
 
 
@@ -46,8 +46,10 @@ def duration(seconds: float) -> str:
 def iteration_line(iteration: int, c: Certificate) -> str:
     """What an iteration found, in one line."""
     domains = f"n_r = {c.n_r}" if c.n_c is None else f"n_c = {c.n_c}, n_r = {c.n_r}"
+    parts = f"{figure(c.intervals[c.method])} + effort margin {figure(c.effort_margin or 0.0)}"
+    margin = f" = {parts}" if c.effort_references else ""
     return (
-        f"iteration {iteration}: {domains}: UCBOG {figure(c.ucbog)} (threshold {figure(c.threshold)}), "
+        f"iteration {iteration}: {domains}: UCBOG {figure(c.ucbog)}{margin} (threshold {figure(c.threshold)}), "
         f"mean gap {figure(c.mean_gap)}, {percent(c.negative_share)} of the gaps negative"
     )
 

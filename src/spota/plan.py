@@ -17,7 +17,7 @@ from spota.types import Env
 
 TABLES = ("spota", "candidate", "reference")
 """The tables of a settings file."""
-LOOP_ONLY = ("n_c", "max_iterations", "max_seconds", "growth", "warm_start", "spend_alpha")
+LOOP_ONLY = ("max_iterations", "max_seconds", "growth", "warm_start", "spend_alpha")
 """Settings of the loop over the iterations, without meaning for a policy that exists already."""
 QUICK = {
     "n_c": 40,
@@ -35,6 +35,8 @@ QUICK_ROLLOUTS = 3
 """Rollouts a domain there: many domains need few each."""
 ASSESSED_ON = 5
 """n_r of an assessment: the more domains a reference has, the less it is too good for them alone."""
+OWN_CANDIDATE = 400
+"""n_c of an assessment: many domains with one rollout each make the best candidate in a minute."""
 OWN = "own"
 """The solver of a plan whose optimizers were given as objects."""
 
@@ -60,12 +62,16 @@ class Plan:
     """The policy to assess: a controller, a file or a run directory."""
     policy_sha256: str | None = None
     """Its fingerprint."""
+    against: tuple[str, ...] | None = None
+    """Known policies that its references may start from."""
+    against_sha256: tuple[str, ...] | None = None
+    """Their fingerprints."""
     platform: Mapping[str, Any] | None = None
     """What is particular about a platform that was given as an object."""
     spota: Any = None
     """The settings of Algorithm 1."""
     candidate: Any = None
-    """The candidate's optimizer; None if there is no candidate to train."""
+    """The candidate's optimizer; in an assessment, that of a candidate of our own for references to start from."""
     reference: Any = None
     """The references' optimizer."""
 
@@ -96,23 +102,38 @@ def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer]
 
 def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
     """Fill in the preset's settings and optimizers, changed by the layers in their order."""
-    spota = preset_settings(head.preset, env)
-    candidate, reference = config.solvers(head.solver, env, head.preset)
-    if head.preset == "quick":
-        candidate, reference = _shortened(candidate), _shortened(reference)
-    if head.algo == "assess" and head.preset == "tuned":
-        spota = replace(spota, n_r=ASSESSED_ON)
-        reference = assessing_solver(env) if reference == reference_solver(env) else reference
-    parts: dict[str, Any] = {"spota": spota, "candidate": candidate, "reference": reference}
+    parts = _assessing(head, env, layers) if head.algo == "assess" else _training(head, env)
     for where, layer in layers:
         _check_names(head, parts, layer, where)
         parts |= {name: _changed(parts[name], told, f"{where} [{name}]") for name, told in layer.items()}
-    if head.algo == "assess":
-        parts["candidate"] = None
     for optimizer in (parts["candidate"], parts["reference"]):
         if isinstance(optimizer, Optimizer):
             optimizer.check(env)
     return replace(head, **parts)
+
+
+def _training(head: Plan, env: Env) -> dict[str, Any]:
+    """The settings of a run that trains until it is certified."""
+    candidate, reference = config.solvers(head.solver, env, head.preset)
+    if head.preset == "quick":
+        candidate, reference = _shortened(candidate), _shortened(reference)
+    return {"spota": preset_settings(head.preset, env), "candidate": candidate, "reference": reference}
+
+
+def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
+    """The settings of an assessment: references have their whole training, whatever the preset."""
+    spota = preset_settings(head.preset, env)
+    if head.preset == "tuned":
+        spota = replace(spota, n_r=ASSESSED_ON)
+    _, reference = config.solvers(head.solver, env, head.preset)
+    if reference == reference_solver(env):
+        reference = assessing_solver(env)
+    own = [layer["reference"] for _, layer in layers if _is_object(layer.get("reference"))]
+    if own:  # the platform's solver may not fit it
+        return {"spota": spota, "candidate": own[-1], "reference": reference}
+    candidate, _ = config.solvers("default", env)
+    many = replace(spota, n_c=OWN_CANDIDATE)
+    return {"spota": many, "candidate": _for_many_domains(candidate), "reference": reference}
 
 
 def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = ()) -> config.Table:
@@ -142,26 +163,38 @@ def _shortened(optimizer: Any) -> Any:
     return replace(optimizer, iterations=iterations, rollouts=QUICK_ROLLOUTS)  # type: ignore[type-var]
 
 
+def _for_many_domains(optimizer: Any) -> Any:
+    """The same optimizer with one rollout a domain, on the domains as they are; a closed form stays as it is."""
+    if not isinstance(optimizer, Optimizer):
+        return optimizer
+    few = {"rollouts": 1, "evaluation_rollouts": 2, "smoothing": 0.0}
+    return replace(optimizer, **few)  # type: ignore[type-var]
+
+
 def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:
     """Refuse tables that do not exist, and settings without a meaning here."""
-    tables = TABLES if head.algo == "spota" else ("spota", "reference")
     for name, told in layer.items():
-        if name not in tables:
-            homes = [table for table in tables if name in _names(parts[table])]
-            hint = f"write {homes[0]}.{name}={told}" if homes else config.suggest(name, tables).rstrip("?.")
+        if name not in TABLES:
+            homes = [table for table in TABLES if name in _names(parts[table])]
+            hint = f"write {homes[0]}.{name}={told}" if homes else config.suggest(name, TABLES).rstrip("?.")
             raise ValueError(f"{where}: there is no table {name!r}; {hint}.")
         if head.algo == "assess" and name == "spota" and isinstance(told, Mapping):
             for setting in set(told) & set(LOOP_ONLY):
-                raise ValueError(f"{where}: {setting} belongs to the training of candidates; leave it out here.")
+                raise ValueError(f"{where}: {setting} belongs to the loop over candidates; leave it out here.")
 
 
 def _names(settings: Any) -> list[str]:
     return [f.name for f in fields(settings)] if is_dataclass(settings) else []
 
 
+def _is_object(told: Any) -> bool:
+    """Whether someone gave settings or an optimizer as an object, and no table of changes."""
+    return is_dataclass(told) or callable(told)
+
+
 def _changed(settings: Any, told: Any, where: str) -> Any:
     """The settings with what was told, or another object instead; a function is named, and has no settings."""
-    if is_dataclass(told) or callable(told):
+    if _is_object(told):
         return told
     if not is_dataclass(settings):
         name = config.plain(settings)

@@ -38,6 +38,9 @@ PAPER: dict[str, dict[str, Any]] = {
 THRESHOLD = 0.025
 """β as a share of the largest return, or of the largest cost, where the paper has none; its own are 0.024 and 0.025."""
 
+FEWEST_LONGER = 4
+"""References that are trained longer, at least: Student's t is wide with fewer."""
+
 
 @dataclass(frozen=True)
 class Spota:
@@ -71,6 +74,11 @@ class Spota:
     """Whether a candidate starts from the one before."""
     spend_alpha: str = "none"
     """Whether α is spent over the iterations, each of which is a test: none (the paper's), halves or squares."""
+    effort_references: int | None = None
+    """How many references are trained once more and longer, to measure what they still gain; None means a quarter of
+    them, at least 4, and 0 does not measure it."""
+    effort_factor: int = 3
+    """How many times as long."""
     performance_domains: int = 2000
     """Unseen domains for the bounds on the return; 0 leaves them out."""
     worst_share: float = 0.2
@@ -85,6 +93,8 @@ class Spota:
         for name in ("n_c", "n_r", "n_G", "n_J", "n_b", "max_iterations"):
             _at_least(name, getattr(self, name), 1)
         _at_least("performance_domains", self.performance_domains, 0)
+        _at_least("effort_factor", self.effort_factor, 2)
+        self._check_effort_references()
         if self.chunk is not None:
             _at_least("chunk", self.chunk, 1)
         check_alpha(self.alpha)
@@ -101,6 +111,20 @@ class Spota:
         check_choice("spend_alpha", self.spend_alpha, SPENDING)
         check_choice("growth", self.growth, GROWTHS)
 
+    @property
+    def n_effort(self) -> int:
+        """How many references are trained longer."""
+        usual = min(self.n_G, max(FEWEST_LONGER, self.n_G // 4))
+        return usual if self.effort_references is None else self.effort_references
+
+    def _check_effort_references(self) -> None:
+        m = self.effort_references
+        if m is not None and not (m == 0 or 2 <= m <= self.n_G):
+            raise ValueError(
+                f"effort_references={m}: these are some of the n_G = {self.n_G} references, and one alone has no "
+                f"spread; write a number from 2 to {self.n_G}, or 0 to leave it out."
+            )
+
     @classmethod
     def tuned(cls, env: Env, **others: Any) -> "Spota":
         """Our settings for a platform; its threshold is the paper's or, where that has none, a share of the returns."""
@@ -109,9 +133,9 @@ class Spota:
 
     @classmethod
     def paper(cls, env_name: str, **others: Any) -> "Spota":
-        """The values of tab_exp_hparams, with the paper's interval."""
+        """The values of tab_exp_hparams, with the paper's interval and without an effort margin."""
         check_choice("env_name", env_name, PAPER)
-        return cls(**{"method": "basic_pooled", **PAPER[env_name], **others})
+        return cls(**{"method": "basic_pooled", "effort_references": 0, **PAPER[env_name], **others})
 
 
 def _at_least(name: str, value: int, least: int) -> None:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import spota.certificate
+import spota.verdict
 from bowl import Bowl
 from spota import plan, policies
 from spota.algorithm import Solution
@@ -50,7 +50,7 @@ def some_intervals(key, gaps, *_) -> dict[str, float]:
 
 def spota_run(directory: Path, **settings) -> Path:
     chosen = plan.resolve(None, {"env": "catapult"}, [("the test", {"spota": {**TINY, **settings}})])
-    with Run(directory, chosen.table()) as run, patch.object(spota.certificate, "all_intervals", some_intervals):
+    with Run(directory, chosen.table()) as run, patch.object(spota.verdict, "all_intervals", some_intervals):
         certify(chosen, CATAPULT, run)
     return directory
 
@@ -60,7 +60,7 @@ def assessed_run(directory: Path) -> Path:
     settings = {name: value for name, value in TINY.items() if name not in plan.LOOP_ONLY}
     flags = {"env": "catapult", "algo": "assess", "policy": "mine.npz"}
     chosen = plan.resolve(None, flags, [("the test", {"spota": settings})])
-    with Run(directory, chosen.table()) as run, patch.object(spota.certificate, "all_intervals", some_intervals):
+    with Run(directory, chosen.table()) as run, patch.object(spota.verdict, "all_intervals", some_intervals):
         assess(chosen, CATAPULT, policy, run)
     return directory
 

@@ -92,8 +92,37 @@ def test_an_assessment_has_a_certificate_and_no_candidate(assessed):
     assert "What the certificate says" in text
     assert "The bound over the iterations" not in text
     assert "Candidates" not in text
+    assert "A candidate of our own" in text
+    assert "On their own domains each started from the best policy there was: " in text
+    assert "exact solver" in text
     assert "References of iteration 1" in text
     assert f"spota assess --config {assessed}/config.toml" in text
+
+
+def test_the_effort_margin_is_told_and_part_of_every_bound(certified, tmp_path):
+    whole = read(copied(certified, tmp_path / "measured"))
+    kept = whole.iterations[0]
+    assert kept.certificate is not None
+    measured = dataclasses.replace(
+        kept.certificate, intervals=dict.fromkeys(kept.certificate.intervals, 100.0), ucbog=137.0,
+        effort_margin=37.0, effort_gain=12.0, effort_references=5, effort_factor=3,
+    )  # fmt: skip
+    told = dataclasses.replace(whole, iterations=(dataclasses.replace(kept, certificate=measured),))
+    text = Words(page(Material(told, None, "no picture"))).text
+    assert "an effort margin of 37: 5 references, trained 3 times as long, gained 12 more" in text
+    assert "no policy that the optimizer finds, even with 3 times the effort, is better" in text
+    assert "All of them include the effort margin of 37." in text
+    assert text.count(" 137 ") >= len(measured.intervals)
+
+
+@pytest.mark.parametrize(
+    ("settings", "solver", "missing"),
+    [({}, {"iterations": 3}, True), ({"effort_references": 0}, {"iterations": 3}, False), ({}, "my.solver", False)],
+)
+def test_a_killed_run_misses_its_effort_only_where_it_is_measured(refused, tmp_path, settings, solver, missing):
+    run = read(copied(refused, tmp_path / "killed", r"-02|(comparison|performance|certificate)\.|result|policy"))
+    told = dataclasses.replace(run, config={**run.config, "spota": settings, "reference": solver})
+    assert told.stopped_in == f"iteration 1, before its {'effort' if missing else 'comparison'} was finished"
 
 
 def test_a_damaged_block_is_named_and_the_rest_is_shown(refused, tmp_path):

@@ -37,6 +37,8 @@ def test_every_doubt_turns_one_check(certified):
     assert all(check.good for check in checks(sound, 3))
     doubtful = {
         "reference_improvement": -1.0,
+        "effort_margin": None,
+        "effort_gain": 1e9,
         "losing_share": 0.5,
         "clipped_share": 1.0,
         "n_G": 5,

@@ -18,9 +18,11 @@ from spota.envs.catapult import MAX_EXTENSION, Catapult, mean_return, sample_opt
 from spota.policies.network import FNN
 from spota.polopt.rows import Score
 from spota.polopt.solve import Report, Solution
+from spota.polopt.solver import optimal
 from spota.types import Env
 
 
+@optimal
 def catapult(
     keys: Key[Array, "P"],
     env: Env,

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spota.certificate import FEW_REFERENCES, MANY_LOSE, MUCH_OF_THE_GAP, Certificate, figure, percent
+from spota.certificate import Certificate, figure, percent
+from spota.doubts import FEW_REFERENCES, MANY_LOSE, MUCH_MORE, MUCH_OF_THE_GAP, still_improving
 from spota.report.coverage import Measured, interval_name, measured
 from spota.report.words import plural
 
@@ -26,6 +27,7 @@ def checks(c: Certificate, iterations: int = 1) -> Iterator[Check]:
         "On their own domains, over the policy that they started from. Without improvement the gaps mean nothing.",
         c.reference_improvement > 0,
     )
+    yield _effort(c)
     yield Check(
         "References that lost",
         percent(c.losing_share),
@@ -52,8 +54,17 @@ def checks(c: Certificate, iterations: int = 1) -> Iterator[Check]:
         yield _tests(c, iterations)
 
 
+def _effort(c: Certificate) -> Check:
+    return Check(
+        "More effort gains",
+        "not measured" if c.effort_gain is None else figure(c.effort_gain),
+        f"{c.effort} More than {percent(MUCH_MORE)} of the mean gap would mean that references are not done.",
+        c.effort_margin is not None and not still_improving(c),
+    )
+
+
 def _agreement(c: Certificate) -> Check:
-    passing = [bound <= c.threshold for bound in c.intervals.values()]
+    passing = [claim <= c.threshold for claim in c.claims.values()]
     return Check(
         "Intervals that pass",
         f"{sum(passing)} of {len(passing)}",

@@ -32,18 +32,18 @@ def iterations(certificates: Sequence[tuple[int, Certificate]]) -> Plot:
 
 
 def intervals(c: Certificate) -> Plot:
-    """All intervals side by side; a ring marks the one that decided."""
+    """All intervals side by side, effort margin included; a ring marks the one that decided."""
     rows = [*INTERVALS, "mrp"]
     looks = {"reference": ("@blue", "circle"), "pooled": ("@purple", "diamond")}
     traces = []
     for unit, (colour, symbol) in looks.items():
-        bounds = [c.intervals[f"{kind}_{unit}"] for kind in INTERVALS]
+        bounds = [c.claims[f"{kind}_{unit}"] for kind in INTERVALS]
         traces.append(points(bounds, range(len(INTERVALS)), f"over {UNITS[unit]}", colour, symbol, 10))
-    traces.append(points([c.intervals["mrp"]], [len(rows) - 1], "before outlier rejection", "@grey", "square", 9))
+    traces.append(points([c.claims["mrp"]], [len(rows) - 1], "before outlier rejection", "@grey", "square", 9))
     kind, _, unit = c.method.rpartition("_")
     traces.append(points([c.ucbog], [rows.index(kind)], "decided", looks[unit][0], "circle-open", 20))
     ends, labels = [-0.6, len(rows) - 0.4], [*INTERVALS.values(), "MRP"]
-    shown = [c.threshold, 0.0, *(bound for bound in c.intervals.values() if np.isfinite(bound))]
+    shown = [c.threshold, 0.0, *(bound for bound in c.claims.values() if np.isfinite(bound))]
     for trace in traces:
         trace["hovertemplate"] = trace["name"] + ": %{x:.4g}<extra></extra>"
     traces.append(line([c.threshold] * 2, ends, f"threshold {figure(c.threshold)}", "@orange", "dash"))
@@ -51,7 +51,7 @@ def intervals(c: Certificate) -> Plot:
         "xaxis": {"title": "upper bound on the mean loss", "range": [1.07 * min(shown), 1.07 * max(shown)]},
         "yaxis": {"tickvals": list(range(len(rows))), "ticktext": labels, "range": ends[::-1], "zeroline": False},
     }
-    alt = "Upper bounds by all intervals: " + ", ".join(f"{n} {figure(b)}" for n, b in c.intervals.items())
+    alt = "Upper bounds by all intervals: " + ", ".join(f"{n} {figure(b)}" for n, b in c.claims.items())
     return Plot(traces, layout, alt, 380)
 
 

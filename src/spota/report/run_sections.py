@@ -32,7 +32,7 @@ def trust(m: Material) -> Section | None:
     plot = html.figure(
         run_figures.intervals(c),
         "What you see: the same gaps give another upper bound with every kind of interval. The ring marks the one that "
-        "decided. Bounds to the left of the threshold would certify the policy.",
+        f"decided. Bounds to the left of the threshold would certify the policy.{_margin(c)}",
     )
     return Section(
         "trust",
@@ -41,6 +41,10 @@ def trust(m: Material) -> Section | None:
         html.heading("Warnings") + warnings + html.heading("Diagnostics") + _checks(c, len(m.story.assessed))
         + html.heading("All intervals side by side") + plot + _intervals(c),
     )  # fmt: skip
+
+
+def _margin(c: Certificate) -> str:
+    return f" All of them include the effort margin of {figure(c.effort_margin)}." if c.effort_margin else ""
 
 
 def _checks(c: Certificate, iterations: int) -> str:
@@ -54,8 +58,8 @@ def _checks(c: Certificate, iterations: int) -> str:
 
 def _intervals(c: Certificate) -> str:
     m = measured(c.n_G, c.n_r)
-    names = sorted(c.intervals, key=lambda name: c.intervals[name])
-    rows = [(interval_name(n), figure(c.intervals[n]), m.words(n)) for n in names]
+    names = sorted(c.claims, key=lambda name: c.claims[name])
+    rows = [(interval_name(n), figure(c.claims[n]), m.words(n)) for n in names]
     about = (
         f"Coverage is how often each kind of interval was right at nominal {m.nominal:.0f} % where the truth is known: "
         f"{m.sets} simulated comparisons a problem with {m.n_G} references and {words.plural(m.n_r, 'domain')} each, "
@@ -115,13 +119,15 @@ def returns(m: Material) -> Section | None:
 
 def learning(m: Material) -> Section | None:
     """Learning curves of whatever was trained."""
-    story, parts = m.story, []
+    story, parts, own = m.story, [], m.story.kind == "assess"
     if any(i.candidate for i in story.iterations):
-        plot = run_figures.candidates(story.iterations, story.kept.number if story.kept else None)
-        parts.append((plot, "the mean return of each candidate on its own training domains.", "Candidates"))
+        plot = run_figures.candidates(story.iterations, story.kept.number if story.kept and not own else None)
+        title = "A candidate of our own" if own else "Candidates"
+        parts.append((plot, "the mean return of each candidate on its own training domains.", title))
     if story.shown is not None and story.shown.references is not None:
+        start = "the best policy that there is for it" if own else "the candidate"
         about = (
-            "every reference starts from the candidate, and climbs on domains of its own. Flat lines are references "
+            f"every reference starts from {start}, and climbs on domains of its own. Flat lines are references "
             "that did not improve."
         )
         plot = run_figures.references(story.shown.references)

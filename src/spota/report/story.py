@@ -12,7 +12,9 @@ from spota.certificate import Certificate
 
 Kind = Literal["spota", "assess", "training"]
 Status = Literal["certified", "not certified", "unfinished", "trained"]
-BLOCKS = ("imitation", "candidate", "references", "comparison", "performance", "certificate")
+BLOCKS = (
+    "imitation", "candidate", "starts", "references", "effort", "comparison", "performance", "certificate",
+)  # fmt: skip
 """The blocks of an iteration, in the order in which they are computed."""
 
 
@@ -127,7 +129,11 @@ class Story:
     @property
     def _blocks(self) -> list[str]:
         """The blocks that an iteration of this run must have."""
-        optional = {"imitation"} if self.kind == "spota" else {"imitation", "candidate"}
-        if self.config.get("spota", {}).get("performance_domains") == 0:
-            optional.add("performance")
-        return [block for block in BLOCKS if block not in optional]
+        settings, solver = self.config.get("spota", {}), self.config.get("reference", {})
+        absent = {
+            "imitation": True,  # nobody knows it beforehand
+            "starts": self.kind == "spota",
+            "effort": settings.get("effort_references") == 0 or "iterations" not in solver,
+            "performance": settings.get("performance_domains") == 0,
+        }
+        return [block for block in BLOCKS if not absent.get(block)]

@@ -85,7 +85,15 @@ def gap_part(c: Certificate) -> str:
     )
     return (
         f"{bound} {c.n_G} such references were trained, on {plural(c.n_r, 'random domain')} each; on average they did "
-        f"better by {figure(c.mean_gap)}. The threshold was {figure(c.threshold)}."
+        f"better by {figure(c.mean_gap)}. {c.effort} The threshold was {figure(c.threshold)}.{_starts(c)}"
+    )
+
+
+def _starts(c: Certificate) -> str:
+    """Where the references came from, if not all of them had the same start."""
+    started = [f"{n} from {name}" for name, n in c.starts.items() if n]
+    return f" On their own domains each started from the best policy there was: {', '.join(started)}." * (
+        len(c.starts) > 1
     )
 
 
@@ -106,10 +114,11 @@ def performance_part(c: Certificate) -> str:
 
 def promised(c: Certificate) -> Iterator[str]:
     """What follows from the certificate."""
+    even = f", even with {c.effort_factor} times the effort," if c.effort_references else ""
     if c.ucbog < float("inf"):
         yield (
             "Draw machines at random from the distribution below. On average over them, no policy that the optimizer "
-            f"finds is better than this one by more than {figure(c.ucbog)} of return."
+            f"finds{even} is better than this one by more than {figure(c.ucbog)} of return."
         )
     if c.performance is not None and c.performance.in_range:
         yield (
