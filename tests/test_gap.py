@@ -86,8 +86,8 @@ def judged_by_loops(gaps, cross):
         if gaps[k].mean() >= 0:
             continue
         means = {other: cross[other, k].mean() for other in range(n_G) if other != k}
-        best = max(means, key=lambda other: means[other], default=None)
-        won = best is not None and means[best] > 0
+        best = max(means, key=lambda other: means[other], default=n_G)
+        won = means.get(best, 0.0) > 0
         chosen[k], final[k] = (best, cross[best, k]) if won else (n_G, 0.0)
     return chosen, final
 
@@ -129,7 +129,8 @@ def test_returns_of_the_best_known_policy_have_the_gaps_of_the_rule():
     candidate, cross = rng.normal(size=(5, 3, 2)), rng.normal(-0.4, 1, size=(5, 5, 3, 2))
     reference = cross[np.arange(5), np.arange(5)]
     best = best_known_returns(*(jnp.asarray(x, jnp.float32) for x in (candidate, reference, cross)))
-    gaps = reject_outliers(*(jnp.asarray(x.mean(-1)) for x in (reference - candidate, cross - candidate)), "reference")
+    own_gaps, cross_gaps = (jnp.asarray((x - candidate).mean(-1)) for x in (reference, cross))
+    gaps = reject_outliers(own_gaps, cross_gaps, "reference")
     kinds = np.asarray(gaps.replaced[:, 0]), np.asarray(gaps.clipped[:, 0])
     assert kinds[0].any() and kinds[1].any() and not (kinds[0] | kinds[1]).all()
     np.testing.assert_allclose((np.asarray(best) - candidate).mean(-1), gaps.final, atol=1e-6)

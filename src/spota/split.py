@@ -102,7 +102,7 @@ def split_upper(
     alphas = _shared(alpha, share)
     most = min(float(reference_bound(gains, alphas[0])), max_return - level)  # as f(C) ≥ c
     ordinary = Part(float(gains.mean()), most, gains.shape[0], alphas[0])
-    rare = Part(float(losses.mean()), _at_most(losses, level - min_return, alphas[1]), losses.size, alphas[1])
+    rare = Part(float(losses.mean()), rare_bound(losses, level - min_return, alphas[1]), losses.size, alphas[1])
     lowest = max(ordinary.mean + rare.mean, 0.0)
     return Split(ordinary, rare, level, max(ordinary.bound + rare.bound, lowest))
 
@@ -171,6 +171,11 @@ def reference_bound(gains: Float[np.ndarray, "*sets n_G n_r"], alpha: float) -> 
     return np.asarray(means.mean(axis=-1) + t_quantile(n_G - 1, alpha) * np.maximum(over_references, over_domains))
 
 
+def rare_bound(losses: Float[np.ndarray, " n"], largest: float, alpha: float) -> float:
+    """Upper bound on the mean of losses in [0, largest]; a level at the least return leaves nothing to lose."""
+    return -betting(-losses, -largest, 0.0, alpha) if largest > 0 else 0.0
+
+
 def _parts(
     candidate_returns: Returns,
     reference_returns: Returns,
@@ -215,11 +220,6 @@ def _shared(alpha: float, share: float) -> tuple[float, float]:
     if not 0 < share < 1:
         raise ValueError(f"share={share}: both parts of the gap need a share of alpha; write share={SHARE}.")
     return alpha * share, alpha * (1 - share)
-
-
-def _at_most(losses: np.ndarray, largest: float, alpha: float) -> float:
-    """Upper bound on the mean of losses in [0, largest]; a level at the least return leaves nothing to lose."""
-    return -betting(-losses, -largest, 0.0, alpha) if largest > 0 else 0.0
 
 
 def _at_least(losses: np.ndarray, largest: float, alpha: float) -> float:
