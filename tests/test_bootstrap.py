@@ -201,3 +201,26 @@ def test_scale_and_shift_carry_over():
 def test_errors_say_what_to_type(interval, arguments, message):
     with pytest.raises(ValueError, match=message):
         interval(KEY, **{"gaps": jnp.ones((2, 2))} | arguments)
+
+
+@pytest.mark.parametrize("n_b", [1, 2, 5])
+def test_no_bound_is_below_the_mean_however_few_the_resamples(n_b):
+    for seed in range(20):
+        gaps = exponential_gaps(seed, 4, 2)
+        bounds = all_intervals(jax.random.key(seed), gaps, 0.05, n_b)
+        assert min(bounds.values()) >= float(gaps.mean()) * (1 - 1e-6)
+
+
+def test_no_bound_is_above_what_returns_can_differ_by():
+    gaps = jnp.zeros((20, 1)).at[0].set(5.0)  # the bootstrap-t has no bound here
+    free, kept = all_intervals(KEY, gaps), all_intervals(KEY, gaps, largest=0.6)
+    assert free["studentized_reference"] == math.inf
+    assert kept == {name: min(bound, 0.6) for name, bound in free.items()}
+    assert kept["basic_pooled"] == pytest.approx(0.5)
+
+
+def test_settings_that_cannot_give_the_confidence_are_named():
+    assert not list(bootstrap.shortcomings(n_G=2, n_b=20, alpha=0.05))
+    assert [text.split(":")[0] for text in bootstrap.shortcomings(1, 19, 0.05)] == ["n_G=1", "n_b=19"]
+    (text,) = bootstrap.shortcomings(20, 1000, 0.0001)
+    assert "takes 10000 at least; write n_b=200000" in text

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spota.gap import gap_samples, optimality_gap_estimate, reject_outliers, simulation_optimization_bias
+from spota.gap import (
+    best_known_returns,
+    gap_samples,
+    lost,
+    optimality_gap_estimate,
+    reject_outliers,
+    simulation_optimization_bias,
+    stand_ins,
+)
 
 
 def rejected_by_loops(gaps, cross, rule):
@@ -68,6 +76,64 @@ def test_first_means_above_the_current_gap_not_above_zero(others, first, best):
     gaps, cross = three_references(-3.0, *others)
     assert reject_outliers(gaps, cross, "first").final[0, 0] == first
     assert reject_outliers(gaps, cross, "best").final[0, 0] == best
+
+
+def judged_by_loops(gaps, cross):
+    """The third rule word by word: who stands for each reference, and the gaps of that policy."""
+    n_G = len(gaps)
+    chosen, final = list(range(n_G)), gaps.copy()
+    for k in range(n_G):
+        if gaps[k].mean() >= 0:
+            continue
+        means = {other: cross[other, k].mean() for other in range(n_G) if other != k}
+        best = max(means, key=lambda other: means[other], default=n_G)
+        won = means.get(best, 0.0) > 0
+        chosen[k], final[k] = (best, cross[best, k]) if won else (n_G, 0.0)
+    return chosen, final
+
+
+@settings(max_examples=25, deadline=None)
+@given(n_G=st.sampled_from([1, 4]), shift=st.floats(-1, 1), seed=st.integers(0, 9999))
+def test_a_reference_is_judged_by_its_mean_as_the_loops_do(n_G, shift, seed):
+    cross = (np.random.default_rng(seed).normal(size=(n_G, n_G, 3)) + shift).astype(np.float32)
+    gaps = cross[np.arange(n_G), np.arange(n_G)]
+    chosen, final = judged_by_loops(gaps, cross)
+    own, read = np.eye(n_G, dtype=bool)[:, :, None], (gaps.mean(axis=1) < 0)[None, :, None]
+    arrays = jnp.asarray(gaps), jnp.asarray(np.where(read & ~own, cross, np.nan))
+    result = reject_outliers(*arrays, "reference")
+    np.testing.assert_array_equal(stand_ins(*arrays), chosen)
+    np.testing.assert_array_equal(lost(arrays[0]), gaps.mean(axis=1) < 0)
+    np.testing.assert_array_equal(result.final, final)
+    candidate = np.array(chosen)[:, None] == np.full((1, 3), n_G)
+    np.testing.assert_array_equal(result.clipped, candidate)
+    np.testing.assert_array_equal(result.replaced, ~candidate & (chosen != np.arange(n_G))[:, None])
+
+
+def test_a_reference_that_won_on_average_keeps_its_lost_domains():
+    gaps, cross = (
+        jnp.array([[9.0, -1.0], [1.0, -2.0]]),
+        jnp.full((2, 2, 2), jnp.nan).at[0, 1].set(jnp.array([3.0, -2.0])),
+    )
+    result = reject_outliers(gaps, cross, "reference")
+    np.testing.assert_array_equal(result.final, [[9.0, -1.0], [3.0, -2.0]])
+    np.testing.assert_array_equal(result.replaced, [[False, False], [True, True]])
+
+
+def test_an_unknown_that_is_read_is_not_hidden():
+    gaps, cross = jnp.array([[-1.0], [1.0]]), jnp.full((2, 2, 1), jnp.nan)
+    assert np.isnan(reject_outliers(gaps, cross, "reference").final[0, 0])
+
+
+def test_returns_of_the_best_known_policy_have_the_gaps_of_the_rule():
+    rng = np.random.default_rng(8)
+    candidate, cross = rng.normal(size=(5, 3, 2)), rng.normal(-0.4, 1, size=(5, 5, 3, 2))
+    reference = cross[np.arange(5), np.arange(5)]
+    best = best_known_returns(*(jnp.asarray(x, jnp.float32) for x in (candidate, reference, cross)))
+    own_gaps, cross_gaps = (jnp.asarray((x - candidate).mean(-1)) for x in (reference, cross))
+    gaps = reject_outliers(own_gaps, cross_gaps, "reference")
+    kinds = np.asarray(gaps.replaced[:, 0]), np.asarray(gaps.clipped[:, 0])
+    assert kinds[0].any() and kinds[1].any() and not (kinds[0] | kinds[1]).all()
+    np.testing.assert_allclose((np.asarray(best) - candidate).mean(-1), gaps.final, atol=1e-6)
 
 
 @pytest.mark.parametrize("rule", ["first", "best"])

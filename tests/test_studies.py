@@ -11,7 +11,8 @@ from spota.cli import main
 from spota.commands.coverage_page import coverage_page
 from spota.envs import catapult
 from spota.polopt.exact import LinearQuadratic
-from spota.studies import PARABOLAS, SIGMA, Case, best, coverage, draw, illustrative_example
+from spota.split import crash_level, split_upper
+from spota.studies import PARABOLAS, SIGMA, Case, best, coverage, draw, illustrative_example, unseen_returns
 
 EXACT = {"1": 30.137773, "5": 5.572591, "10": 2.755024, "30": 0.911347, "100": 0.272668}
 
@@ -87,6 +88,47 @@ def test_best_is_the_weighted_mean():
     assert best(np.array([1.0, 3.0]), np.array([0.0, 4.0])) == 3.0
 
 
+@pytest.mark.parametrize("case", [Case("exponential", 4, 5, 0.0), Case("crash", 4, 5, 0.3, 0.02), Case("lq", 4, 5)])
+def test_returns_of_the_study_have_its_gaps_within_their_range(case):
+    rng = np.random.default_rng(1)
+    sets, unseen = draw(rng, case, 500), unseen_returns(rng, case.problem, case.crash, 20_000)
+    np.testing.assert_allclose(sets.reference - sets.candidate, np.asarray(sets.raw), atol=1e-3)
+    low, high = studies._range(case.problem)
+    assert low <= min(sets.candidate.min(), unseen.min()) and max(sets.reference.max(), unseen.max()) <= high
+    drawn = sets.candidate.ravel()  # unseen domains are like those of the references
+    error = np.hypot(drawn.std() / drawn.size**0.5, unseen.std() / unseen.size**0.5)
+    assert abs(drawn.mean() - unseen.mean()) < 5 * error
+
+
+def test_the_mean_of_crashing_gaps_is_the_one_stated():
+    sets = draw(np.random.default_rng(2), Case("crash", 20, 5, 0.3, 0.02), 2000)
+    means = np.asarray(sets.raw, np.float64).mean(axis=(1, 2))
+    assert sets.gap == 12 + 0.02 * 1200
+    assert abs(means.mean() - sets.gap) < 4 * means.std() / np.sqrt(2000)
+
+
+def test_the_study_measures_the_interval_that_users_have(monkeypatch):
+    monkeypatch.setattr(studies, "POLICIES", 2)
+    studies.rare_losses.cache_clear()
+    case = Case("crash", 5, 3, 0.0, 0.01)
+    sets = draw(np.random.default_rng(3), case, 4)
+    ours = studies.split_bounds(7, case, sets)
+    rng = np.random.default_rng([7, 10_000, 1])
+    pilots = [(unseen_returns(rng, "crash", 0.01, n) for n in (studies.PILOT, studies.UNSEEN)) for _ in range(2)]
+    for s, (pilot, unseen) in enumerate(pilots):
+        candidate, reference = (x[s][..., None] for x in (sets.candidate, sets.reference))
+        found = split_upper(candidate, reference, unseen, crash_level(pilot), 0.0, 2400.0)
+        assert found.bound == pytest.approx(ours[s])
+    studies.rare_losses.cache_clear()
+
+
+def test_rare_crashes_escape_the_bootstrap_and_not_the_split():
+    found = coverage(0, Case("crash", 20, 1, 0.0, 0.01), 500)
+    assert found.covers_gap["studentized_reference"] < 40  # known: 28 %
+    assert found.covers_gap["split"] > 94
+    assert found.high["split"] < 3
+
+
 @pytest.fixture(scope="module")
 def measured():
     return coverage(0, Case("exponential", 20, 1, 0.0), 2000)
@@ -100,15 +142,17 @@ def test_known_coverage_is_found_again(measured):
 
 def test_the_page_and_the_figure_show_the_study(measured, tmp_path):
     rows = [measured, dataclasses.replace(measured, case=Case("exponential", 20, 5, 0.3))]
-    page = coverage_page(rows, 0)
-    assert f"**{rows[0].covers_mean['studentized_reference']:.1f}**" in page
-    assert "The default is **`studentized_reference`**" in page
+    crashes = [dataclasses.replace(measured, case=Case("crash", 20, 50, 0.3, 0.002))]
+    page = coverage_page(rows, crashes, 0)
+    assert f"**{rows[0].covers_mean['split']:.1f}**" in page
+    assert f"| 0.2 % | 20 | 50 | 0.3 | {measured.covers_gap['basic_pooled']:.1f} |" in page
+    assert f"at most {measured.high['split']:.2f} times the truth" in page
     assert {f.suffix for f in plots.save(plots.coverage(rows), tmp_path / "coverage")} == {".png", ".pdf"}
     assert (tmp_path / "coverage.png").stat().st_size > 10_000
     json.dumps([row.to_dict() for row in rows], allow_nan=False)
 
 
-def test_the_default_is_the_interval_that_the_study_chose():
-    from spota.commands.coverage_page import CHOSEN
+def test_the_default_of_the_intervals_on_gaps_is_the_one_that_the_study_chose():
+    from spota.commands.coverage_page import GAPS_ALONE
 
-    assert studies.Spota().method == CHOSEN
+    assert studies.Spota().method == GAPS_ALONE

@@ -11,11 +11,11 @@ The functions can be jitted and vmapped; `alpha`, `n_b` and `unit` are static. M
 sets take seconds.
 
 Fewer than two units say nothing about their spread: every method then answers +inf. Equal units give their
-value.
+value. No bound is below the mean of the units, which too few resamples could otherwise put it.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import jax
@@ -109,13 +109,31 @@ INTERVALS: dict[str, Interval] = {
 """Every method under its name; `basic` is the paper's."""
 
 
-def all_intervals(key: Key, gaps: Float[Array, "n_G n_r"], alpha: float = 0.05, n_b: int = 1000) -> dict[str, float]:
-    """Upper bounds by every method and unit, named like `basic_pooled`; all see the same resamples."""
+def all_intervals(
+    key: Key, gaps: Float[Array, "n_G n_r"], alpha: float = 0.05, n_b: int = 1000, largest: float = math.inf
+) -> dict[str, float]:
+    """Upper bounds by every method and unit, named like `basic_pooled`; all see the same resamples.
+
+    `largest` is the gap that none can exceed, max_return − min_return: no bound does.
+    """
     return {
-        f"{name}_{unit}": float(interval(key, gaps, alpha, n_b, unit))
+        f"{name}_{unit}": min(float(interval(key, gaps, alpha, n_b, unit)), largest)
         for unit in UNITS
         for name, interval in INTERVALS.items()
     }
+
+
+def shortcomings(n_G: int, n_b: int, alpha: float) -> Iterator[str]:
+    """Why these settings cannot give the confidence 1 − α, whatever the gaps are; nothing if they can."""
+    check_alpha(alpha)
+    enough = math.ceil(1 / alpha)
+    if n_G < 2:
+        yield f"n_G={n_G}: one reference says nothing about how far references spread; write n_G=20."
+    if n_b < enough:
+        yield (
+            f"n_b={n_b}: the lowest of {n_b} resamples is no {100 * alpha:g} % quantile, which takes {enough} at "
+            f"least; write n_b={max(1000, 20 * enough)}."
+        )
 
 
 def t_quantile(dof: int, alpha: float) -> float:
@@ -184,7 +202,7 @@ def _counts(key: Key, m: int) -> Float[Array, "CHUNK {m}"]:
 
 
 def _bound(x: Float[Array, " m"], bound: Scalar) -> Scalar:
-    """The bound, except where it is known beforehand: +inf for one unit, their value for equal ones."""
+    """The bound, at least the mean; +inf for one unit, and the value of equal ones."""
     if x.size < 2:
         return jnp.asarray(jnp.inf)
-    return jnp.where(jnp.max(x) == jnp.min(x), x[0], bound)
+    return jnp.where(jnp.max(x) == jnp.min(x), x[0], jnp.maximum(bound, x.mean()))

@@ -22,12 +22,20 @@ from spota.gap import reject_outliers
 from spota.polopt import exact
 from spota.replications import a2rp, i2rp, mrp
 from spota.settings import Spota
+from spota.split import SHARE, crash_level, rare_bound, reference_bound
 
 SIGMA = 0.15  # how far the example's candidate is off, tab_params_ill_exmpl
 STATED = (1, 5, 10, 30, 100)  # sample sizes whose exact bias is stated
 ALPHA = 0.05
 REPLICATIONS = ("mrp", "i2rp", "a2rp")
-COLUMNS = (*METHODS, *REPLICATIONS)
+COLUMNS = tuple(dict.fromkeys((*METHODS, "split", *REPLICATIONS)))
+SCALES = {"exponential": 1.0, "crash": 12.0}
+"""The mean of synthetic gaps, crashes aside; their returns are on the same scale."""
+CRASHES = (0.002, 0.01, 0.02)
+CRASH_COST = (500.0, 1900.0)
+CRASH_SIZES = ((20, 1), (10, 5), (20, 5), (20, 10), (20, 50))
+UNSEEN, PILOT = 20_000, 1000  # domains of the split's rare loss and of its level
+POLICIES = 200  # independent draws of these two, which the comparisons of a case share
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,8 @@ class Case:
     n_r: int
     correlation: float | None = None
     """Between the gaps of one reference, before they are made exponential; None where it follows from the problem."""
+    crash: float = 0.0
+    """The share of domains on which the candidate crashes and a reference does not."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +129,13 @@ class GapSets:
     """The true optimality gap, which a certificate must not fall below."""
     bias: float
     """By how much exact references overestimate it, eq_SOB_def."""
+    candidate: Float[np.ndarray, "sets n_G n_r"]
+    """Returns, one rollout a domain; those of the references are higher by the raw gaps."""
+
+    @property
+    def reference(self) -> Float[np.ndarray, "sets n_G n_r"]:
+        """Returns of each reference on its own domains."""
+        return self.candidate + np.asarray(self.raw, np.float64)
 
 
 @dataclass(frozen=True)
@@ -139,6 +156,8 @@ class Coverage:
     """The mean of the gaps that the interval is given: what a statistician cares about. Nothing helps."""
     width: dict[str, float]
     """Median bound over that mean."""
+    high: dict[str, float]
+    """90 % quantile of the bound over that mean."""
     unbounded: dict[str, float]
     """How often the answer is +inf, in percent."""
 
@@ -158,6 +177,14 @@ def cases(quick: bool = False) -> Iterator[Case]:
         yield from (Case(problem, n_G, n_r) for n_G in numbers for n_r in (1, 5, 20))
 
 
+def crash_cases(quick: bool = False) -> Iterator[Case]:
+    """Rare crashes: probabilities, sizes and correlations that are studied."""
+    for crash in CRASHES[1:2] if quick else CRASHES:
+        for n_G, n_r in CRASH_SIZES[:3] if quick else CRASH_SIZES:
+            for correlation in (0.0,) if n_r == 1 else (0.0, 0.3):
+                yield Case("crash", n_G, n_r, correlation, crash)
+
+
 def coverage(seed: int, case: Case, sets: int = 2000, group: int = 250) -> Coverage:
     """Draw comparisons whose truth is known and count; `group` of them share their resamples."""
     if sets % group:
@@ -167,12 +194,14 @@ def coverage(seed: int, case: Case, sets: int = 2000, group: int = 250) -> Cover
     keys = jax.random.split(k_bootstrap, sets // group)
     grouped = (x.reshape(-1, group, case.n_G, case.n_r) for x in (data.raw, data.final))
     upper = {name: np.asarray(b, np.float64).ravel() for name, b in _bounds(keys, *grouped).items()}
-    mean = {name: float((data.raw if name in REPLICATIONS else data.final).mean()) for name in upper}
+    upper["split"] = split_bounds(seed, case, data)
+    mean = {name: _estimated(case, data, name) for name in upper}
     return Coverage(
         case, sets, data.gap, data.bias, float(data.final.mean()), 100 * float((data.raw < 0).mean()),
         covers_gap={name: 100 * float((b >= data.gap).mean()) for name, b in upper.items()},
         covers_mean={name: 100 * float((b >= mean[name]).mean()) for name, b in upper.items()},
         width={name: float(np.median(b)) / mean[name] for name, b in upper.items()},
+        high={name: float(np.quantile(b, 0.9, method="higher")) / mean[name] for name, b in upper.items()},
         unbounded={name: 100 * float(np.isinf(b).mean()) for name, b in upper.items()},
     )  # fmt: skip
 
@@ -180,12 +209,71 @@ def coverage(seed: int, case: Case, sets: int = 2000, group: int = 250) -> Cover
 def draw(rng: np.random.Generator, case: Case, sets: int) -> GapSets:
     """Gap samples of one case."""
     shape = sets, case.n_G, case.n_r
-    if case.problem == "exponential":
-        gaps = exponential_gaps(rng, shape, case.correlation or 0.0)
-        return GapSets(gaps, gaps, 1.0, 0.0)
+    if case.problem in SCALES:
+        scale = SCALES[case.problem]
+        gaps = scale * exponential_gaps(rng, shape, case.correlation or 0.0)
+        gaps += jnp.asarray(crash_costs(rng, shape, case.crash), jnp.float32)
+        candidate = easy_returns(rng, shape, scale) - np.asarray(gaps, np.float64)
+        return GapSets(gaps, gaps, scale + case.crash * sum(CRASH_COST) / 2, 0.0, candidate)
     problem = PARABOLAS[case.problem]
-    raw, final = problem.gaps(rng, shape, problem.optimum + SIGMA)
-    return GapSets(raw, final, problem.curvature * SIGMA**2 / 2, problem.bias(case.n_r))
+    raw, final, candidate = problem.gaps(rng, shape, problem.optimum + SIGMA)
+    return GapSets(raw, final, problem.curvature * SIGMA**2 / 2, problem.bias(case.n_r), candidate)
+
+
+def unseen_returns(rng: np.random.Generator, problem: str, crash: float, n: int) -> Float[np.ndarray, " n"]:
+    """Returns of the candidate on n domains that no reference knows."""
+    if problem in PARABOLAS:
+        known = PARABOLAS[problem]
+        c, x, top = known.draw(rng, (n,))
+        return top - c * (known.optimum + SIGMA - x) ** 2 / 2
+    scale = SCALES[problem]
+    return easy_returns(rng, (n,), scale) - scale * rng.standard_exponential(n) - crash_costs(rng, (n,), crash)
+
+
+def easy_returns(rng: np.random.Generator, shape: tuple[int, ...], scale: float) -> np.ndarray:
+    """Returns of synthetic references: at most 200 mean gaps, and four below that on average, as domains differ."""
+    return scale * (200 - 4 * rng.standard_exponential(shape))
+
+
+def crash_costs(rng: np.random.Generator, shape: tuple[int, ...], crash: float) -> np.ndarray:
+    """What a crash costs, which is uniform, where there is one; zero elsewhere."""
+    return (rng.random(shape) < crash) * rng.uniform(*CRASH_COST, shape)
+
+
+def split_bounds(seed: int, case: Case, data: GapSets) -> Float[np.ndarray, " sets"]:
+    """The split interval of every comparison, as `split.split_upper` has it; rare losses come from POLICIES draws."""
+    high = _range(case.problem)[1]
+    levels, rare_means, rare = (
+        x[np.arange(len(data.candidate)) % POLICIES] for x in rare_losses(seed, case.problem, case.crash)
+    )
+    gains = data.reference - np.maximum(data.candidate, levels[:, None, None])
+    ordinary = np.minimum(reference_bound(gains, ALPHA * SHARE), high - levels)
+    return np.maximum(ordinary + rare, np.maximum(gains.mean(axis=(1, 2)) + rare_means, 0.0))
+
+
+@functools.cache
+def rare_losses(seed: int, problem: str, crash: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Levels, means and bounds of the rare loss, from POLICIES independent pilots and sets of unseen domains."""
+    rng, low = np.random.default_rng([seed, round(1e6 * crash), 1]), _range(problem)[0]
+    found = []
+    for _ in range(POLICIES):
+        level = crash_level(unseen_returns(rng, problem, crash, PILOT))
+        losses = np.maximum(level - unseen_returns(rng, problem, crash, UNSEEN), 0.0)
+        found.append((level, losses.mean(), rare_bound(losses, level - low, ALPHA * (1 - SHARE))))
+    levels, means, bounds = np.array(found).T
+    return levels, means, bounds
+
+
+def _range(problem: str) -> tuple[float, float]:
+    """The least and the largest return that are known beforehand."""
+    return (PARABOLAS[problem].low, 0.0) if problem in PARABOLAS else (0.0, 200 * SCALES[problem])
+
+
+def _estimated(case: Case, data: GapSets, method: str) -> float:
+    """The mean of the gaps that a method is given; that of rare crashes is known better than it can be counted."""
+    if case.crash:
+        return data.gap
+    return float((data.raw if method in ("split", *REPLICATIONS) else data.final).mean())
 
 
 def exponential_gaps(
@@ -201,34 +289,36 @@ def exponential_gaps(
 class Parabolas:
     """J(θ, ξ) = top − c/2 (θ − x)² with random c and x: the optimum of any sample is a weighted mean."""
 
-    draw: Callable[[np.random.Generator, tuple[int, ...]], tuple[np.ndarray, np.ndarray]]
-    """c and x of random domains."""
+    draw: Callable[[np.random.Generator, tuple[int, ...]], tuple[np.ndarray, np.ndarray, np.ndarray]]
+    """c, x and top of random domains."""
     curvature: float
     """E[c]."""
     optimum: float
     """θ*."""
+    low: float
+    """Below every return of the optimum of any domains."""
 
     def gaps(
         self, rng: np.random.Generator, shape: tuple[int, int, int], theta: float
-    ) -> tuple[Float[Array, "sets n_G n_r"], Float[Array, "sets n_G n_r"]]:
-        """Gaps of θ against exact references, before and after outlier rejection."""
+    ) -> tuple[Float[Array, "sets n_G n_r"], Float[Array, "sets n_G n_r"], Float[np.ndarray, "sets n_G n_r"]]:
+        """Gaps of θ against exact references, before and after outlier rejection, and the returns of θ."""
         parts = [self._some_gaps(rng, (size, *shape[1:]), theta) for size in _sizes(shape[0], 250)]
-        raw, final = (jnp.concatenate(part) for part in zip(*parts, strict=True))
-        return raw, final
+        raw, final, returns = zip(*parts, strict=True)
+        return jnp.concatenate(raw), jnp.concatenate(final), np.concatenate(returns)
 
     def bias(self, n: int, draws: int = 200_000) -> float:
         """E[Ĵ_n(θ*_n)] − J(θ*) = E[c̄_n/2 (θ*_n − θ*)²], eq_SOB_def, by drawing (to about half a percent)."""
-        c, x = self.draw(np.random.default_rng(0), (draws, n))
+        c, x, _ = self.draw(np.random.default_rng(0), (draws, n))
         return float((c.mean(axis=1) / 2 * (best(c, x) - self.optimum) ** 2).mean())
 
     def _some_gaps(self, rng: np.random.Generator, shape: tuple[int, int, int], theta: float):
-        c, x = self.draw(rng, shape)
+        c, x, top = self.draw(rng, shape)
         loss = c * (theta - x) ** 2 / 2
         # cross[s, k', k, i]: reference k' on domain i of reference k
         cross = loss[:, None] - c[:, None] * (best(c, x)[:, :, None, None] - x[:, None]) ** 2 / 2
         raw = np.einsum("skki->ski", cross)
         raw, cross = jnp.asarray(raw, jnp.float32), jnp.asarray(cross, jnp.float32)
-        return raw, _rejected(raw, cross)
+        return raw, _rejected(raw, cross), top - loss
 
 
 def best(c: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -236,20 +326,26 @@ def best(c: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.asarray((c * x).sum(axis=-1) / c.sum(axis=-1))
 
 
-def _planets(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _planets(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     venus = (rng.random(shape) < catapult.VENUS).astype(int)
     c = np.array(catapult.STIFFNESS) / (catapult.MASS * np.array(catapult.GRAVITY))
-    return c[venus], np.array(catapult.PRE_EXTENSION)[venus]
+    return c[venus], np.array(catapult.PRE_EXTENSION)[venus], np.zeros(shape)
 
 
-def _regulators(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _regulators(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     lq = exact.LinearQuadratic()
-    return lq.parabola(*lq.draw(rng, shape))
+    a, b = lq.draw(rng, shape)
+    c, x = lq.parabola(a, b)
+    return c, x, lq.returns(x, a, b)
 
 
 PARABOLAS = {
-    "catapult": Parabolas(_planets, 2 * catapult.expected_gap(1.0), catapult.true_optimum()),
-    "lq": Parabolas(_regulators, exact.LinearQuadratic().curvature, exact.LinearQuadratic().optimum),
+    "catapult": Parabolas(
+        _planets, 2 * catapult.expected_gap(1.0), catapult.true_optimum(), catapult.Catapult().min_return
+    ),
+    "lq": Parabolas(
+        _regulators, exact.LinearQuadratic().curvature, exact.LinearQuadratic().optimum, -108.0
+    ),  # the best θ of a domain is at most 2.31, and costs at most 107.2 elsewhere
 }
 
 

@@ -1,5 +1,6 @@
 """`spota reproduce`: the paper's figures, and how far each interval can be trusted."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +18,7 @@ from spota.events import Assessed, Event
 from spota.files import write_atomically, write_json
 from spota.polopt import exact
 
-SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference")
+SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference", "split")
 """The intervals that fit on a screen; the files have all."""
 
 
@@ -42,7 +43,7 @@ def reproduce(
 
     Args:
         what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often
-            each confidence interval covers the true gap; about three minutes), convergence (UCBOG over the iterations
+            each confidence interval covers the true gap; about six minutes), convergence (UCBOG over the iterations
             of SPOTA, across runs), or sweeps (nominal PPO, EPOpt and SPOTA over four domain parameters).
         seed: The same seed gives the same figures; the runs of convergence count up from it.
         quick: Fewer seeds, cases, runs or rollouts, and short trainings.
@@ -95,15 +96,13 @@ _FIGURES = {"G(θᶜ)": "gap", "Ĝ_30(θᶜ)": "estimated_gap_30", "SOB at n = 3
 
 
 def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
-    rows = []
-    for case in studies.cases(quick):
-        progress_console.print(f"{case.problem}: n_G = {case.n_G}, n_r = {case.n_r} …", style="dim")
-        rows.append(studies.coverage(seed, case, 500 if quick else 2000))
+    rows, crashes = (_covered(seed, quick, cases) for cases in (studies.cases(quick), studies.crash_cases(quick)))
     files = plots.save(plots.coverage(rows), directory / "coverage")
-    document = {"seed": seed, "nominal": 95.0, "cases": [row.to_dict() for row in rows]}
+    counted = {name: [row.to_dict() for row in some] for name, some in (("cases", rows), ("crashes", crashes))}
+    document = {"seed": seed, "nominal": 95.0, **counted}
     write_json(directory / "coverage.json", document)
     page = directory / "coverage.md"
-    write_atomically(page, lambda file: file.write(coverage_page(rows, seed).encode()))
+    write_atomically(page, lambda file: file.write(coverage_page(rows, crashes, seed).encode()))
     if json:
         print_json({**document, "files": [str(f) for f in (*files, page)]})
         return
@@ -111,13 +110,27 @@ def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
     for title, which in (("the true gap", "covers_gap"), ("the mean that they estimate", "covers_mean")):
         table = [_line(row, getattr(row, which)) for row in rows]
         print_table(f"How often nominal 95 % bounds are at least {title}, in %", columns, table)
+    table = [_line(row, row.covers_gap) for row in crashes]
+    print_table("How often they are where a share of the domains makes the candidate crash, in %", columns, table)
     console.print(f"Wrote {', '.join(map(str, (*files, page)))}.", soft_wrap=True)
+
+
+def _covered(seed: int, quick: bool, cases: Iterable[studies.Case]) -> list[studies.Coverage]:
+    rows = []
+    for case in cases:
+        progress_console.print(f"{_problem(case)}: n_G = {case.n_G}, n_r = {case.n_r} …", style="dim")
+        rows.append(studies.coverage(seed, case, 500 if quick else 2000))
+    return rows
+
+
+def _problem(case: studies.Case) -> str:
+    return f"{case.problem} {100 * case.crash:g} %" if case.crash else case.problem
 
 
 def _line(row: studies.Coverage, values: dict[str, float]) -> tuple[str, ...]:
     case = row.case
     correlation = "" if case.correlation is None else f"{case.correlation:g}"
-    return case.problem, str(case.n_G), str(case.n_r), correlation, *(f"{values[m]:.1f}" for m in SHOWN)
+    return _problem(case), str(case.n_G), str(case.n_r), correlation, *(f"{values[m]:.1f}" for m in SHOWN)
 
 
 def _run(result: Result) -> dict[str, Any]:
