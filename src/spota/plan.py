@@ -31,8 +31,6 @@ QUICK = {
 """Many domains at once, so that the first candidate may be good enough; others are compiled already."""
 QUICK_ITERATIONS = 0.6
 """The share of their iterations that the optimizers have in the quick preset."""
-QUICK_ROLLOUTS = 3
-"""Rollouts a domain there: many domains need few each."""
 ASSESSED_ON = 5
 """n_r of an assessment: the more domains a reference has, the less it is too good for them alone."""
 OWN_CANDIDATE = 400
@@ -133,7 +131,7 @@ def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
         return {"spota": spota, "candidate": own[-1], "reference": reference}
     candidate, _ = config.solvers("default", env)
     many = replace(spota, n_c=OWN_CANDIDATE)
-    return {"spota": many, "candidate": _for_many_domains(candidate), "reference": reference}
+    return {"spota": many, "candidate": candidate, "reference": reference}
 
 
 def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = ()) -> config.Table:
@@ -160,15 +158,7 @@ def _shortened(optimizer: Any) -> Any:
     if not isinstance(optimizer, Optimizer):
         return optimizer
     iterations = max(1, round(QUICK_ITERATIONS * optimizer.iterations))
-    return replace(optimizer, iterations=iterations, rollouts=QUICK_ROLLOUTS)  # type: ignore[type-var]
-
-
-def _for_many_domains(optimizer: Any) -> Any:
-    """The same optimizer with one rollout a domain, on the domains as they are; a closed form stays as it is."""
-    if not isinstance(optimizer, Optimizer):
-        return optimizer
-    few = {"rollouts": 1, "evaluation_rollouts": 2, "smoothing": 0.0}
-    return replace(optimizer, **few)  # type: ignore[type-var]
+    return replace(optimizer, iterations=iterations)  # type: ignore[type-var]
 
 
 def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:

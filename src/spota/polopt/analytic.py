@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from spota import randomness, rollout
 from spota.domain import Domains, count
@@ -131,7 +131,7 @@ class Analytic:
         (_, total), _ = jax.lax.scan(step, start, jnp.arange(env.max_steps))
         return -total.mean() / env.max_steps
 
-    def step_size(self, update: Int[Array, ""]) -> Float[Array, ""]:
+    def step_size(self, update: Any) -> Float[Array, ""]:
         """A rise over the warm-up, times a cosine over all updates; they count from 0."""
         rise = jnp.minimum((update + 1) / self.warm_up, 1.0)
         return self.learning_rate * rise * (1 + jnp.cos(jnp.pi * update / self.iterations)) / 2
