@@ -99,6 +99,7 @@ def test_a_plan_survives_its_config_file(tmp_path, env, algo):
 
 def test_references_of_a_policy_from_anywhere_have_the_effort_of_a_training_from_scratch():
     found, full = resolved(env="ball-balancer", algo="assess", policy="pd").reference, default_solver(BALL)
+    assert isinstance(full, Analytic)
     assert (found.iterations, found.learning_rate, found.barrier) == (400, full.learning_rate, full.barrier)
     assert found.smoothing == 0.0
     assert resolved(algo="assess", policy="lqr", preset="paper").reference == reference_solver(CART)

@@ -25,11 +25,12 @@ from spota.certificate import Certificate, Performance, Subject, assess, figure,
 from spota.comparison import Comparison, Solved, compare
 from spota.domain import count
 from spota.events import Assessed, BlockFinished, BlockStarted, Event, Listener, Solving
+from spota.policies import FNN, Linear, first_policy, fnn
 from spota.policies.imitate import Imitation, imitate
-from spota.policies.network import FNN, Linear, fnn
 from spota.polopt.solve import Optimizer, Report, Solution
 from spota.polopt.solver import Solver, as_solver
 from spota.settings import GROWTHS, NonDecrSeq, Spota, constant
+from spota.training import imitation_progress
 from spota.types import Env, Policy
 
 Memo = Callable[[str, Callable[[], Arrays]], Arrays]
@@ -229,12 +230,25 @@ def _iterate(run: _Run, iteration: int, init: Any) -> tuple[Any, Certificate]:
 
 def _candidate(run: _Run, iteration: int, key: Key[Array, ""], init: Any) -> Solved:
     s, (n_c, _) = run.settings, run.sizes(iteration)
+    if init is None and s.start == "controller":
+        init = _start(run, iteration, key)
 
     def make(report: Report) -> Arrays:
         return find_candidate(key, run.env, run.candidate, n_c, init, report, s.hidden).to_arrays()
 
     like = fnn(key, run.env, s.hidden) if init is None else init
     return Solved.from_arrays(run.block(iteration, "candidate", n_c, make), like)
+
+
+def _start(run: _Run, iteration: int, key: Key[Array, ""]) -> FNN:
+    """An imitation of the platform's controller, with the key that a new network would have."""
+    _, k_init, _ = jax.random.split(key, 3)
+    s = run.settings
+
+    def make(report: Report) -> Arrays:
+        return to_arrays(first_policy(k_init, run.env, s.start, s.hidden, lambda one: report(imitation_progress(one))))
+
+    return from_arrays(run.block(iteration, "imitation", 0, make), fnn(key, run.env, s.hidden))
 
 
 def _references(run: _Run, iteration: int, key: Key[Array, ""], start: Any) -> Solved:
