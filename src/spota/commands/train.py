@@ -143,7 +143,7 @@ def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: boo
     env = make(chosen.env)
     with running(directory, f"{chosen.env}-spota", chosen.table(), env, chosen.spota.beta, tensorboard) as (run, tell):
         result = certify(chosen, env, run, to_all(tell, pages_of(run, env) if report else None))
-        beside = with_controller(chosen, env, result, run)
+        beside = with_controller(chosen, env, result.policy, run)
     if report and chosen.preset != "quick":
         write_page(run.directory, env, full=True)
     for warning in beside.warnings if beside else []:
