@@ -26,17 +26,22 @@ def main(
     ),
     /,
     limit: float = 300.0,
+    platforms: tuple[str, ...] = (),
+    seeds: tuple[int, ...] = learning.SEEDS,
 ) -> None:
-    """Speed, as ratios measured in one run.
+    """Speed, as ratios measured in one run; and what is learned.
 
     Args:
         names: What to run; the last four take ten minutes or more each, so ask for them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
+        platforms: The rows of `learning`, e.g. --platforms qube qube-swing-up; all by default.
+        seeds: Its seeds.
     """
-    run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main, "learning": learning.main}
+    run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"references": references.main, "robustness": robustness.main, "yardstick": yardstick.main}
+    run |= {"training": lambda: training.main(limit), "learning": lambda: learning.main(platforms, seeds)}
     for name in names:
-        training.main(limit) if name == "training" else run[name]()
+        run[name]()
 
 
 tyro.cli(main)

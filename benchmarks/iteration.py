@@ -48,7 +48,7 @@ def seconds(ppo: PPO, env: Env, domains: Domains, policy: FNN) -> dict[str, floa
     rows, key = everywhere(all_rows(domains, k_rows, ppo.rollouts)), everywhere(k_learn)
     run = {
         "rollout": on_all_devices(lambda rows, state: explore(env, my_share(rows), state.nets.actor)),
-        "advantages": on_all_devices(lambda state, seen: judged(ppo, state.nets, seen)),
+        "advantages": on_all_devices(lambda state, seen: judged(ppo, env, state.nets, seen)),
         "updates": on_all_devices(ppo.fit),
         "whole": on_all_devices(lambda rows, key, state: ppo.learn(env, rows, key, state)),
     }

@@ -1,10 +1,12 @@
 """What every solver reaches on domains that it has never seen, over seeds: the table of docs/results.md.
 
 Ten random training domains, a 16-16 network, evaluation with the mean policy and observation noise on 500 unseen
-domains: exactly what `spota train ENV --algo ALGO --seed SEED` does.
+domains, beside the platform's own controller on the same ones: exactly what `spota train ENV --algo ALGO --seed SEED`
+does.
 """
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -14,16 +16,28 @@ from spota import training
 from spota.config import to_dict
 from spota.run import Run
 
-CASES = (("ball-balancer", "default"), ("cart-pole", "default"), ("cart-pole", "ppo"))
+CASES = (
+    ("ball-balancer", "default"),
+    ("cart-pole", "default"),
+    ("cart-pole", "ppo"),
+    ("cart-pole-swing-up", "default"),
+    ("qube", "default"),
+    ("qube-swing-up", "default"),
+)
 SEEDS = (0, 1, 2)
+COLUMNS = (
+    "platform", "solver", "seed", "own", "unseen", "worst 20 %", "survived", "controller", "gain", "iterations",
+    "seconds",
+)  # fmt: skip
 
 
-def main() -> None:
+def main(platforms: Sequence[str] = (), seeds: Sequence[int] = SEEDS) -> None:
+    """Train on all platforms, or on those named."""
     table = Table(title="500 unseen random domains after training on 10")
-    for column in ("platform", "solver", "seed", "own", "unseen", "worst 20 %", "survived", "iterations", "seconds"):
+    for column in COLUMNS:
         table.add_column(column, justify="left" if column in ("platform", "solver") else "right")
     for env, algo in CASES:
-        for seed in SEEDS:
+        for seed in seeds if not platforms or env in platforms else ():
             table.add_row(env, algo, str(seed), *_figures(env, algo, seed))
     Console().print(table)
 
@@ -32,7 +46,8 @@ def _figures(env: str, algo: str, seed: int) -> tuple[str, ...]:
     settings = training.resolve(None, {"env": env, "algo": algo, "seed": seed})
     with tempfile.TemporaryDirectory() as folder, Run(Path(folder) / "run", to_dict(settings)) as run:
         found = training.train(settings, run).to_dict()
-    unseen = found["unseen_domains"]
+    unseen, controller = found["unseen_domains"], found["controller"]
     returns = (found["own_domains"]["mean"], unseen["mean"], unseen["worst_20_mean"])
     share = f"{100 * unseen['survival']:.1f} %"
-    return *(f"{r:.0f}" for r in returns), share, str(found["iterations"]), f"{found['seconds']:.0f}"
+    beside = (f"{controller['mean']:.0f}", f"{controller['gain']:.0f} ± {2 * controller['gain_standard_error']:.0f}")
+    return *(f"{r:.0f}" for r in returns), share, *beside, str(found["iterations"]), f"{found['seconds']:.0f}"

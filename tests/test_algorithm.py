@@ -15,8 +15,8 @@ from spota.certificate import fingerprint
 from spota.comparison import Comparison, _scores, compare, returns_of_each
 from spota.envs import catapult, make
 from spota.envs.cart_pole import CartPole
-from spota.events import Assessed, BlockFinished, BlockStarted
-from spota.policies import fnn
+from spota.events import Assessed, BlockFinished, BlockStarted, Solving
+from spota.policies import fnn, lqr
 from spota.polopt import exact
 from spota.polopt.solve import Progress
 from spota.settings import Spota
@@ -92,6 +92,28 @@ def test_the_candidate_is_the_closed_form_on_its_domains():
     assert exact.extension(found.policy) == pytest.approx(catapult.sample_optimum(7 - venus, venus), abs=1e-6)
     assert found.solution.curve.shape == (2,)
     assert found.solution.score.returns == pytest.approx(found.solution.curve[-1])
+
+
+def test_a_candidate_can_start_from_an_imitation_of_the_platforms_controller(monkeypatch):
+    """The imitation is a block of its own, the solver starts from it, and it does what LQR does."""
+    monkeypatch.setattr("spota.policies.start.ROUNDS", 1)
+    monkeypatch.setattr("spota.policies.imitate.TRIED", 4)
+    memo, starts, events = Memo(), [], []
+
+    def noting(keys, env, domains, inits, report=None):
+        starts.append(inits)
+        return perturb(keys, env, domains, inits, report)
+
+    few = dataclasses.replace(SMALL, n_G=3, max_iterations=1, performance_domains=0, hidden=(8,), start="controller")
+    spota(KEY, SHORT, noting, few, memo=memo, report=events.append)
+    assert next(iter(memo.kept)) == "iteration-01/imitation"
+    kept = memo.kept["iteration-01/imitation"]
+    np.testing.assert_array_equal(starts[0].weights[0][0], kept["weights.0"])
+    assert isinstance(events[1], Solving)
+    assert (events[1].block, events[1].progress.iteration) == ("imitation", 1)
+    seen = 0.05 * jax.random.normal(KEY, (4, 300))
+    first = jax.tree.map(lambda x: x[0], starts[0])
+    assert float(jnp.corrcoef(first(seen)[0], jnp.clip(lqr(SHORT)(seen), -1, 1)[0])[0, 1]) > 0.9
 
 
 def test_references_are_many_and_each_is_best_on_its_own_domains():

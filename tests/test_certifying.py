@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spota import algorithm, policies
+from spota import algorithm, certifying, envs, plan, policies
 from spota.certificate import Certificate, fingerprint
 from spota.cli import main
+from spota.envs.cart_pole import CartPole
 from spota.run import Run
 
 TINY = (
@@ -27,6 +28,12 @@ TRAIN = ("train", "catapult", "--no-report", "--set", *TINY)
 NEVER = ("--beta", "0.001")
 CERTIFICATES = ("iteration-01/certificate.json", "iteration-02/certificate.json")
 SAME = ("certificate.json", "policy.npz", "config.toml", *CERTIFICATES)
+
+
+class ShortCartPole(CartPole):
+    """A tenth of a second."""
+
+    max_steps = 50
 
 
 @pytest.fixture(autouse=True)
@@ -334,3 +341,19 @@ def test_a_page_that_cannot_be_written_costs_nobody_the_run(whole, capsys, tmp_p
     told = run(capsys, "train", "--resume", "a")
     assert "a/report.html was not written" in " ".join(told.err.split())
     assert "Not certified" in told.out
+
+
+def test_the_policy_stands_beside_the_platforms_controller_in_the_run(tmp_path, monkeypatch):
+    """LQR beside itself: no gain, no warning; and it is computed once."""
+    chosen = plan.resolve(None, {"env": "cart-pole"})
+    env = ShortCartPole()
+    policy = policies.lqr(env)
+    with Run(tmp_path / "a", chosen.table()) as run:
+        found = certifying.with_controller(chosen, env, policy, run)
+        monkeypatch.setattr(certifying, "beside_controller", lambda *_: pytest.fail("computed again"))
+        again = certifying.with_controller(chosen, env, policy, run)
+    assert found is not None and again is not None
+    assert again.to_dict() == found.to_dict()
+    assert (found.gain, found.verdict, found.warnings) == (0.0, "equal", [])
+    assert "lqr earns" in str(found)
+    assert certifying.with_controller(chosen, envs.make("catapult"), policy, run) is None

@@ -101,12 +101,14 @@ def test_a_plan_survives_its_config_file(tmp_path, env, algo):
 @pytest.mark.parametrize("preset", ["tuned", "quick", "paper"])
 def test_references_of_a_policy_from_anywhere_have_the_effort_of_a_training_from_scratch(preset):
     found, full = resolved(env="ball-balancer", algo="assess", policy="pd", preset=preset), default_solver(BALL)
-    reference = found.reference
+    reference, usual = found.reference, reference_solver(BALL)
+    assert isinstance(full, Analytic)
+    assert isinstance(usual, Analytic)
     assert (reference.iterations, reference.learning_rate, reference.barrier) == (
         full.iterations, full.learning_rate, full.barrier,
     )  # fmt: skip
     assert reference.smoothing == 0.0
-    assert reference.rollouts == reference_solver(BALL).rollouts
+    assert reference.rows == usual.rows
     ppo = resolved(algo="assess", policy="lqr", solver="ppo", preset=preset).reference
     assert ppo.iterations == config.solvers("ppo", CART, "paper" if preset == "paper" else "tuned")[1].iterations
 
@@ -120,7 +122,7 @@ def test_an_assessment_has_a_candidate_of_its_own_and_no_loop():
     found = resolved(algo="assess", policy="lqr")
     assert found.spota.n_r == plan.ASSESSED_ON
     assert found.spota.n_c == plan.OWN_CANDIDATE
-    assert found.candidate == replace(default_solver(CART), rollouts=1, evaluation_rollouts=2, smoothing=0.0)
+    assert found.candidate == default_solver(CART)
     assert resolved(algo="assess", policy="lqr", solver="ppo").candidate == found.candidate
     assert resolved("candidate.iterations=7", "spota.n_c=9", algo="assess").candidate.iterations == 7
     assert not set(plan.LOOP_ONLY) & found.table()["spota"].keys()

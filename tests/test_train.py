@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spota import envs, policies, training
+from spota import envs, plan, policies, rollout, training
 from spota.cli import main
 from spota.envs.cart_pole import CartPole
 from spota.polopt.rows import Score
@@ -133,7 +133,7 @@ def test_a_diverged_run_warns_and_keeps_its_best_policy(capsys, tmp_path, monkey
     told = train(capsys, *QUICK, *SETTINGS, "--out", "a", "--json")
     result = json.loads(told.out)
     assert result["diverged"]
-    assert ["diverged" in w for w in result["warnings"]] == [True, False]
+    assert ["diverged" in w for w in result["warnings"]] == [True, False, False]
     assert "warning: The training diverged" in told.err
     assert "nothing better than its start" in " ".join(told.err.split())
     assert policies.load(tmp_path / "a" / "policy.npz")
@@ -181,6 +181,78 @@ def test_a_file_with_mistakes_is_named(capsys, tmp_path):
 def test_a_file_where_the_directory_should_be(capsys, tmp_path):
     (tmp_path / "a").write_text("")
     assert "a file stands where a directory is needed" in fail(capsys, "short", *QUICK, *SETTINGS, "--out", "a/b")
+
+
+def test_the_policy_is_compared_with_the_platforms_own_controller(capsys, tmp_path):
+    """Untrained, it is worse; the figures are those of the two policies on the same domains with the same keys."""
+    told = train(capsys, *QUICK, *SETTINGS[:1], "iterations=1", "learning_rate=1e-9", *SETTINGS[2:], "--out", "a")
+    assert "The platform's own controller lqr earns" in told.out
+    assert "more than the policy" in told.out
+    assert "warning: The policy is worse than the platform's own controller" in told.err
+    result = json.loads((tmp_path / "a" / "result.json").read_text())
+    found, env = result["controller"], envs.make("short")
+    *_, k_unseen, k_rollouts = jax.random.split(jax.random.key(0), 5)
+    unseen, keys = env.domain.sample(k_unseen, 500), jax.random.split(k_rollouts, (500, 1))
+    mine, theirs = (
+        np.asarray(rollout.returns(env, policy, unseen, keys).returns[:, 0], np.float64)
+        for policy in (policies.find("a", env), policies.lqr(env))
+    )
+    assert (found["name"], found["verdict"], found["n"]) == ("lqr", "worse", 500)
+    assert found["mean"] == pytest.approx(theirs.mean(), rel=1e-6)
+    assert found["gain"] == pytest.approx((mine - theirs).mean(), rel=1e-6)
+    assert found["gain"] < -2 * found["gain_standard_error"] < 0
+    assert any("own controller" in w for w in result["warnings"])
+
+
+def test_a_platform_without_a_controller_has_nothing_to_be_compared_with():
+    settings = training.resolve(None, {"env": "catapult", "algo": "ppo"})
+    assert envs.make(settings.env).controller is None
+    with pytest.raises(ValueError, match="catapult has no classical controller"):
+        training.resolve(None, {"env": "catapult", "algo": "ppo", "start": "controller"})
+
+
+@pytest.mark.parametrize(
+    ("env", "start"),
+    [
+        ("ball-balancer", "new"),
+        ("cart-pole", "new"),
+        ("cart-pole-swing-up", "controller"),
+        ("qube", "controller"),
+        ("qube-swing-up", "controller"),
+    ],
+)
+def test_what_a_platform_starts_from(env, start):
+    assert training.resolve(None, {"env": env}).start == start
+    assert training.resolve(None, {"env": env, "start": "new"}).start == "new"
+    assert plan.resolve(None, {"env": env}).spota.start == start
+
+
+@pytest.fixture
+def _quick_imitation(monkeypatch):
+    monkeypatch.setattr("spota.policies.start.ROUNDS", 2)
+    monkeypatch.setattr("spota.policies.imitate.TRIED", 8)
+
+
+@pytest.mark.usefixtures("_quick_imitation")
+def test_a_start_from_the_controller_is_kept_repeats_and_is_improved_on(capsys, tmp_path, monkeypatch):
+    longer = ("iterations=20", *SETTINGS[2:5], "evaluation_rollouts=20")
+    from_lqr = (*QUICK, "--start", "controller", "--set", *longer)
+    result = json.loads(train(capsys, *from_lqr, "--out", "a", "--json").out)
+    assert result["start_from"] == "controller"
+    fresh = json.loads(train(capsys, *QUICK, *SETTINGS, "--out", "new", "--json").out)
+    assert result["start"]["mean"] > fresh["start"]["mean"]
+    assert result["own_domains"]["mean"] > result["start"]["mean"]
+    lines = [json.loads(line) for line in (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["block"] for line in lines] == ["imitation"] * 2 + ["solution"] * 20
+
+    repeated = json.loads(train(capsys, "--config", "a/config.toml", "--out", "b", "--json").out)
+    assert repeated["start"] == result["start"]
+    assert (tmp_path / "a" / "policy.npz").read_bytes() == (tmp_path / "b" / "policy.npz").read_bytes()
+
+    (tmp_path / "b" / "solution.npz").unlink()
+    monkeypatch.setattr(training, "first_policy", lambda *_: pytest.fail("imitated again"))
+    main(["train", "--resume", "b"])
+    assert (tmp_path / "a" / "policy.npz").read_bytes() == (tmp_path / "b" / "policy.npz").read_bytes()
 
 
 def test_the_worst_fifth():

@@ -20,16 +20,17 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from spota import rollout
-from spota.blocks import Arrays
+from spota.blocks import Arrays, from_arrays, to_arrays
 from spota.certificate import Certificate, Performance, Subject, fingerprint
 from spota.comparison import Comparison, Solved, compare
 from spota.domain import count
 from spota.effort import EXACT, Effort, gains, train_longer
 from spota.events import Assessed, BlockFinished, BlockStarted, Event, Listener, Solving
-from spota.policies.network import fnn
+from spota.policies import FNN, first_policy, fnn
 from spota.polopt.solve import Optimizer, Report, Solution
 from spota.polopt.solver import Solver, as_solver, is_optimal, with_effort
 from spota.settings import GROWTHS, NonDecrSeq, Spota
+from spota.training import imitation_progress
 from spota.types import Env, Policy
 from spota.verdict import assess, measure
 
@@ -218,12 +219,25 @@ def _iterate(run: Procedure, iteration: int, init: Any) -> tuple[Any, Certificat
 
 def _candidate(run: Procedure, iteration: int, key: Key[Array, ""], init: Any) -> Solved:
     s, (n_c, _) = run.settings, run.sizes(iteration)
+    if init is None and s.start == "controller":
+        init = _start(run, iteration, key)
 
     def make(report: Report) -> Arrays:
         return find_candidate(key, run.env, run.candidate, n_c, init, report, s.hidden).to_arrays()
 
     like = fnn(key, run.env, s.hidden) if init is None else init
     return Solved.from_arrays(run.block(iteration, "candidate", n_c, make), like)
+
+
+def _start(run: Procedure, iteration: int, key: Key[Array, ""]) -> FNN:
+    """An imitation of the platform's controller, with the key that a new network would have."""
+    _, k_init, _ = jax.random.split(key, 3)
+    s = run.settings
+
+    def make(report: Report) -> Arrays:
+        return to_arrays(first_policy(k_init, run.env, s.start, s.hidden, lambda one: report(imitation_progress(one))))
+
+    return from_arrays(run.block(iteration, "imitation", 0, make), fnn(key, run.env, s.hidden))
 
 
 def references_block(run: Procedure, iteration: int, key: Key[Array, ""], starts: Any) -> Solved:

@@ -19,8 +19,9 @@ from spota.certificate import Certificate
 from spota.events import Assessed, Event, Listener, Solving
 from spota.plan import Plan
 from spota.policies import FNN, Linear
+from spota.policies.controllers import Beside, beside_controller
 from spota.run import Run
-from spota.training import progress_figures
+from spota.training import UNSEEN, progress_figures
 from spota.types import Env, Policy
 
 FIGURES = (
@@ -38,8 +39,17 @@ def certify(plan: Plan, env: Env, run: Run | None = None, report: Listener | Non
         references=plan.reference, memo=memo, report=listener,
     )  # fmt: skip
     if run is not None:
-        run.write_json("result.json", describe_result(plan, result))
+        run.write_json("result.json", describe_result(plan, result, with_controller(plan, env, result.policy, run)))
     return result
+
+
+def with_controller(plan: Plan, env: Env, policy: Policy, run: Run) -> Beside | None:
+    """The policy beside the platform's controller on unseen domains, as a block of the run; None without one."""
+    if env.controller is None:
+        return None
+    key = jax.random.fold_in(jax.random.key(plan.seed), 0)  # iterations count from 1
+    found = run.block("controller", lambda: beside_controller(key, env, policy, UNSEEN).to_arrays())
+    return Beside.from_arrays(found)
 
 
 def assess(
@@ -61,7 +71,7 @@ def assess(
     return found
 
 
-def describe_result(plan: Plan, result: Result) -> dict[str, Any]:
+def describe_result(plan: Plan, result: Result, beside: Beside | None) -> dict[str, Any]:
     """For result.json: how the run ended, with the certificate of the policy that it keeps."""
     return {
         "env": plan.env,
@@ -72,6 +82,7 @@ def describe_result(plan: Plan, result: Result) -> dict[str, Any]:
         "seconds": result.seconds,
         "history": [figures(c) for c in result.history],
         "certificate": result.certificate.to_dict(),
+        "controller": beside.to_dict() if beside else None,
     }
 
 

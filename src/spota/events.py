@@ -6,7 +6,7 @@ from typing import Any
 
 from spota.blocks import Arrays
 from spota.certificate import Certificate
-from spota.polopt.solve import Progress
+from spota.polopt.solve import Progress, Report
 
 
 @dataclass(frozen=True)
@@ -63,3 +63,13 @@ def to_all(*listeners: Listener | None) -> Listener:
                 listener(event)
 
     return tell
+
+
+def listening(listener: Listener) -> Callable[[str, int], Report]:
+    """A listener as `training.train` wants one: it hears that a block begins, then what the optimizer says in it."""
+
+    def begin(block: str, n: int) -> Report:
+        listener(BlockStarted(1, block, n))
+        return lambda progress: listener(Solving(1, block, progress))
+
+    return begin

@@ -7,6 +7,8 @@ from typing import Any
 from spota.bootstrap import check_alpha
 from spota.certificate import METHODS, SPENDING
 from spota.gap import RULES, check_choice
+from spota.policies import Start
+from spota.polopt import default_start
 from spota.types import Env
 
 NonDecrSeq = Callable[[int, int], int]
@@ -85,6 +87,8 @@ class Spota:
     """The share of rollouts that counts as worst."""
     hidden: tuple[int, ...] = (16, 16)
     """Hidden layers of a new policy."""
+    start: Start = "new"
+    """What a candidate starts from: a new network, or one that imitates the platform's controller."""
     chunk: int | None = None
     """References that the comparison runs at once; None means all. It changes the memory that is used, nothing else."""
 
@@ -129,7 +133,7 @@ class Spota:
     def tuned(cls, env: Env, **others: Any) -> "Spota":
         """Our settings for a platform; its threshold is the paper's or, where that has none, a share of the returns."""
         beta = THRESHOLD * (env.max_return if env.max_return > 0 else -env.min_return)
-        return cls(**{"beta": beta, **PAPER.get(env.name, {}), **others})
+        return cls(**{"beta": beta, "start": default_start(env), **PAPER.get(env.name, {}), **others})
 
     @classmethod
     def paper(cls, env_name: str, **others: Any) -> "Spota":

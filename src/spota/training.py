@@ -1,7 +1,7 @@
 """Train one policy on one set of domains, and see how it fares on domains that it has never met."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,10 @@ from spota import config, policies
 from spota.blocks import Arrays, from_arrays, to_arrays
 from spota.domain import Domains
 from spota.envs import make
-from spota.policies import FNN, fnn
+from spota.policies import FNN, Start, first_policy, fnn
+from spota.policies.controllers import Beside, own_controller
+from spota.policies.imitate import Round
+from spota.polopt import default_start
 from spota.polopt.rows import Score
 from spota.polopt.solve import Progress, Report, Solution, solve
 from spota.rollout import Outcome, returns
@@ -25,6 +28,9 @@ UNSEEN = 500
 """Random domains of the closing evaluation, one rollout each."""
 WORST = 0.2
 """The share of the returns whose mean says how bad it gets."""
+
+Listen = Callable[[str, int], Report]
+"""(name of a block that begins, its domains) → who hears of its progress."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,8 @@ class Training:
     """The same seed gives the same domains, start states, noise and exploration."""
     hidden: tuple[int, ...] = (16, 16)
     """Sizes of the network's hidden layers."""
+    start: Start = "new"
+    """What it starts from: a new network, or one that imitates the platform's controller."""
     optimizer: Any = None
     """The optimizer with all its settings."""
 
@@ -71,12 +79,16 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
     if not isinstance(inner_told, Mapping):
         raise ValueError(f"{file}: optimizer = {inner_told!r}: write a table [optimizer] with its settings.")
     head = config.build(Training, config.merge({**told}, given), str(file) if file else "the command line")
-    solver = config.optimizer(head.algo, make(head.env), head.preset)
+    env = make(head.env)
+    start = head.start if "start" in {**told, **given} else default_start(env)
+    if start == "controller":
+        own_controller(env)  # refuses a platform without one
+    solver = config.optimizer(head.algo, env, head.preset)
     if head.nominal and hasattr(solver, "smoothing"):
         solver = replace(solver, smoothing=0.0)  # around the nominal domain is not on it
     solver = config.override(solver, inner_told, f"{file} [optimizer]")
     solver = config.override(solver, inner, "--set")
-    return Training(**{**vars(head), "optimizer": solver})
+    return Training(**{**vars(head), "start": start, "optimizer": solver})
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,8 @@ class Trained:
     env: Env
     solution: Solution
     unseen: Outcome
+    beside: Beside | None
+    """The platform's own controller on the same unseen domains; None if it has none."""
     seconds: float
 
     @property
@@ -99,8 +113,8 @@ class Trained:
                 "try a smaller learning_rate."
             )
         if float(self.solution.score.returns) <= float(self.solution.start.returns):
-            told.append("The training found nothing better than its start; the policy is the untrained one.")
-        return told
+            told.append(f"The training found nothing better than its start; the policy is {self._start}.")
+        return told + (self.beside.warnings if self.beside else [])
 
     def to_dict(self) -> dict[str, Any]:
         """For result.json."""
@@ -113,10 +127,12 @@ class Trained:
             "seed": s.seed,
             "domains": s.domains,
             "nominal": s.nominal,
+            "start_from": s.start,
             "max_return": self.env.max_return,
             "own_domains": _figures(self.solution.score),
             "start": _figures(self.solution.start),
             "unseen_domains": statistics(self.unseen),
+            "controller": self.beside.to_dict() if self.beside else None,
             "diverged": bool(self.solution.diverged),
             "iterations": s.optimizer.iterations,
             "environment_steps": updates,
@@ -134,26 +150,47 @@ class Trained:
             f"(of at most {self.env.max_return:g}); {100 * float(own.survival):.1f} % of the rollouts survived.\n"
             f"On {far['n']} random domains that it has never seen it is {far['mean']:.1f} ± {far['std']:.1f}, "
             f"{far['worst_20_mean']:.1f} on the worst fifth; {100 * far['survival']:.1f} % survived."
+            f"{f'{chr(10)}{self.beside}' if self.beside else ''}"
         )
 
+    @property
+    def _start(self) -> str:
+        return "the untrained one" if self.settings.start == "new" else f"the imitation of {self.env.controller}"
 
-def train(settings: Training, run: Run, report: Report | None = None) -> Trained:
+
+def train(settings: Training, run: Run, listen: Listen | None = None) -> Trained:
     """Solve the problem, evaluate the policy on unseen domains, and leave both in the run directory."""
     env = make(settings.env)
     k_domains, k_init, k_solve, k_unseen, k_rollouts = jax.random.split(jax.random.key(settings.seed), 5)
     n = settings.domains
     domains = env.domain.nominal(n) if settings.nominal else env.domain.sample(k_domains, n)
-    init = fnn(k_init, env, settings.hidden)
+    init, imitating = _first(settings, env, k_init, run, listen)
+    report = listen("training", n) if listen else None
     found = run.block("solution", lambda: _solve(settings, env, k_solve, domains, init, run, report))
     solution = from_arrays(found, _like(init))
-    unseen = returns(
-        env, solution.policy, env.domain.sample(k_unseen, UNSEEN), jax.random.split(k_rollouts, (UNSEEN, 1))
-    )
-    trained = Trained(settings, env, solution, unseen, float(found["seconds"]))
+    unseen, keys = env.domain.sample(k_unseen, UNSEEN), jax.random.split(k_rollouts, (UNSEEN, 1))
+    outcome = returns(env, solution.policy, unseen, keys)
+    beside = Beside.of(env, outcome, unseen, keys) if env.controller else None
+    trained = Trained(settings, env, solution, outcome, beside, imitating + float(found["seconds"]))
     with run.writing("policy.npz") as path:
         policies.save(solution.policy, path)
     run.write_json("result.json", trained.to_dict())
     return trained
+
+
+def imitation_progress(one: Round) -> Progress:
+    """A round of an imitation as an optimizer's word, so that whoever shows the one shows the other."""
+    returns, survival = one.outcome.returns, one.outcome.survived
+    return Progress(
+        one.number,
+        one.rounds,
+        np.asarray(returns.mean())[None],
+        np.asarray(survival.mean())[None],
+        np.array([one.best]),
+        jax.tree.map(lambda x: x[None], one.policy),
+        one.steps,
+        {"error": np.array([one.error])},
+    )
 
 
 def progress_figures(progress: Progress) -> dict[str, Any]:
@@ -184,6 +221,29 @@ def worst_mean(values: np.ndarray, share: float = WORST) -> float:
     """The mean of the lowest share of the values, one of them at least."""
     lowest = max(1, round(share * values.size))
     return float(np.sort(values)[:lowest].mean())
+
+
+def _first(settings: Training, env: Env, key: Any, run: Run, listen: Listen | None) -> tuple[FNN, float]:
+    """The policy before the first update, and the seconds that it took; an imitation is a block of the run."""
+    new = fnn(key, env, settings.hidden)
+    if settings.start == "new":
+        return new, 0.0
+    report = listen("imitation", 0) if listen else None
+
+    def make_one() -> Arrays:
+        began = time.perf_counter()
+
+        def tell(one: Round):
+            progress = imitation_progress(one)
+            run.log(**progress_figures(progress), seconds=round(time.perf_counter() - began, 3))
+            if report is not None:
+                report(progress)
+
+        policy = first_policy(key, env, settings.start, settings.hidden, tell)
+        return {**to_arrays(policy), "seconds": np.array(time.perf_counter() - began)}
+
+    found = run.block("imitation", make_one)
+    return from_arrays(found, new), float(found["seconds"])
 
 
 def _solve(

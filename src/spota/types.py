@@ -48,6 +48,8 @@ class Env(abc.ABC):
     actions: ClassVar[tuple[Signal, ...]]
     lqr_weights: ClassVar[tuple[tuple[float, ...], tuple[float, ...]] | None] = None
     """Diagonals Q and R for `policies.lqr`, on observations and commands; None without an equilibrium."""
+    controller: ClassVar[str | None] = None
+    """The classical controller that a trained policy is measured with, a name of `policies.CONTROLLERS`."""
 
     @abc.abstractmethod
     def params(self, domain: Mapping[str, Any]) -> Any:

@@ -8,7 +8,7 @@ import tyro
 
 from spota import plan, training
 from spota.algorithm import Result
-from spota.certifying import certify, describe_result
+from spota.certifying import certify, describe_result, with_controller
 from spota.commands.output import console, print_json
 from spota.commands.running import (
     BETA,
@@ -25,14 +25,17 @@ from spota.commands.running import (
 )
 from spota.config import ALGORITHMS, SOLVERS, Preset, from_flags, suggest, to_dict
 from spota.envs import make
-from spota.events import BlockStarted, Solving, to_all
+from spota.events import listening, to_all
 from spota.files import plain
 from spota.live import duration
+from spota.policies import Start
+from spota.polopt import FROM_CONTROLLER
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
 from spota.settings import Spota
 
 ALGORITHMS_AND_SPOTA = ("spota", *ALGORITHMS)
+START = f"controller on {', '.join(FROM_CONTROLLER)}; new on the others"
 
 
 def _names(settings: type) -> str:
@@ -59,6 +62,7 @@ def train(
     nominal: bool = False,
     seed: Annotated[int | None, flag("0", "N")] = None,
     hidden: Annotated[tuple[int, ...], flag("16 16", "SIZE ...")] = (),
+    start: Annotated[str | None, choice(START, get_args(Start))] = None,
     config: Annotated[Path | None, flag("none", "FILE.toml")] = None,
     settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
     out: Annotated[Path | None, flag("runs/ENV-ALGO-TIME", "DIR")] = None,
@@ -91,6 +95,7 @@ def train(
         nominal: Train on the nominal domain only, as often as there would be random ones; not for spota.
         seed: The same seed gives the same result.
         hidden: Sizes of the network's hidden layers.
+        start: What the network is before it is trained: new, or an imitation of the platform's classical controller.
         config: A TOML file with settings: env, algo, preset, solver and seed by name, and tables: [spota], [candidate]
             and [reference], or [optimizer] for the other algorithms. The config.toml of any run is one.
         out: The run directory.
@@ -105,11 +110,12 @@ def train(
     if name == "spota":
         _refuse({"--domains": domains is not None, "--nominal": nominal}, "spota: write e.g. --set spota.n_c=10")
         layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes, hidden))]
+        layers += [("--start", {"spota": {"start": start}})] if start else []
         _until_certified(plan.resolve(file, {**flags, "solver": solver}, layers), directory, tensorboard, report, json)
         return
     given = {"--solver": solver, "--beta": beta, "--max-minutes": max_minutes}
     _refuse({flag: value is not None for flag, value in given.items()}, f"{name}: it is for --algo spota")
-    flags |= {"domains": domains, "nominal": nominal or None, "hidden": hidden or None}
+    flags |= {"domains": domains, "nominal": nominal or None, "hidden": hidden or None, "start": start}
     _once(training.resolve(file, {**flags, "optimizer": from_flags(settings)}), directory, tensorboard, json)
 
 
@@ -137,20 +143,24 @@ def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: boo
     env = make(chosen.env)
     with running(directory, f"{chosen.env}-spota", chosen.table(), env, chosen.spota.beta, tensorboard) as (run, tell):
         result = certify(chosen, env, run, to_all(tell, pages_of(run, env) if report else None))
+        beside = with_controller(chosen, env, result.policy, run)
     if report and chosen.preset != "quick":
         write_page(run.directory, env, full=True)
+    for warning in beside.warnings if beside else []:
+        warn(warning)
     if json:
-        print_json(plain({**describe_result(chosen, result), "directory": run.directory}))
+        print_json(plain({**describe_result(chosen, result, beside), "directory": run.directory}))
         return
     page = f"\nThe report is {run.directory / 'report.html'}: open it in a browser." if report else ""
-    say(f"{result.certificate}\n{_ending(chosen, result)}\n{_next_steps(chosen.env, run.directory)}{page}", console)
+    rival = f"{beside}\n" if beside else ""
+    ending = f"{rival}{_ending(chosen, result)}\n{_next_steps(chosen.env, run.directory)}{page}"
+    say(f"{result.certificate}\n{ending}", console)
 
 
 def _once(chosen: training.Training, directory: Path | None, tensorboard: bool, json: bool) -> None:
     env, name = make(chosen.env), f"{chosen.env}-{chosen.algo}"
     with running(directory, name, to_dict(chosen), env, None, tensorboard) as (run, tell):
-        tell(BlockStarted(1, "training", chosen.domains))
-        trained = training.train(chosen, run, lambda progress: tell(Solving(1, "training", progress)))
+        trained = training.train(chosen, run, listening(tell))
     for warning in trained.warnings:
         warn(warning)
     if json:

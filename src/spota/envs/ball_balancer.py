@@ -157,6 +157,7 @@ class BallBalancer(Env):
     )
 
     name = "ball-balancer"
+    controller = "pd"
     dt = 0.002
     max_steps = 2000
     max_reward = 1.0

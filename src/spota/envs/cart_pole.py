@@ -154,6 +154,7 @@ class CartPole(_CartPole):
     """Keep the pole upright and the cart centred, with one motor voltage."""
 
     name = "cart-pole"
+    controller = "lqr"
     max_steps = 2500
     max_reward = 1.0
     observations = _signals(MAX_TILT, 1.0, 2 * np.pi)
@@ -180,6 +181,7 @@ class CartPoleSwingUp(_CartPole):
     """Swing the hanging pole up and keep it there (the task that is commented out in the paper's source)."""
 
     name = "cart-pole-swing-up"
+    controller = "energy"
     observations = _signals(np.pi, 2.0, 8 * np.pi)
     max_steps = 4000
     max_reward = SWING_UP_REWARD[3] - SWING_UP_REWARD[0] * float(np.log(SWING_UP_REWARD[1]))

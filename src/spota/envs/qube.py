@@ -162,6 +162,7 @@ class Qube(_Qube):
     """Keep the pendulum upright and the arm centred, with one motor voltage."""
 
     name = "qube"
+    controller = "lqr"
     max_steps = 2500
     observations = _signals(MAX_ARM, MAX_TILT, 2 * np.pi)
 
@@ -187,6 +188,7 @@ class QubeSwingUp(_Qube):
     """
 
     name = "qube-swing-up"
+    controller = "energy"
     max_steps = 4000
     observations = _signals(MAX_ARM_SWING_UP, np.pi, 8 * np.pi)
 

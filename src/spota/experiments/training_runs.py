@@ -8,7 +8,7 @@ from spota.algorithm import Result
 from spota.certifying import certify
 from spota.config import to_dict
 from spota.envs import make
-from spota.events import BlockStarted, Listener, Solving
+from spota.events import Listener, listening
 from spota.plan import Plan
 from spota.run import Run
 from spota.training import Trained, Training
@@ -25,8 +25,7 @@ def run_spota(plan: Plan, directory: Path, tell: Listener, warn: Warn) -> Result
 def run_training(settings: Training, directory: Path, tell: Listener, warn: Warn) -> Trained:
     """One training, or what the directory has of it; its doubts are warnings."""
     with Run(directory, to_dict(settings), warn=warn) as run:
-        tell(BlockStarted(1, "training", settings.domains))
-        trained = training.train(settings, run, lambda progress: tell(Solving(1, "training", progress)))
+        trained = training.train(settings, run, listening(tell))
     for doubt in trained.warnings:
         warn(f"{directory}: {doubt}")
     return trained

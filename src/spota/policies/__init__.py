@@ -1,20 +1,34 @@
 """Policies by name or file."""
 
 import difflib
-from collections.abc import Callable
 from pathlib import Path
 
 from spota.policies.contract import Contract
+from spota.policies.controllers import CONTROLLERS, own_controller
 from spota.policies.energy import energy
 from spota.policies.lqr import lqr
 from spota.policies.network import FNN, Linear, fnn
 from spota.policies.pd import pd
+from spota.policies.start import Start, first_policy
 from spota.policies.storage import load, save
 from spota.types import Env, Policy
 
-CONTROLLERS: dict[str, Callable[[Env], Policy]] = {"pd": pd, "lqr": lqr, "energy": energy}
-
-__all__ = ["CONTROLLERS", "FNN", "Contract", "Linear", "energy", "find", "fnn", "load", "lqr", "pd", "save"]
+__all__ = [
+    "CONTROLLERS",
+    "FNN",
+    "Contract",
+    "Linear",
+    "Start",
+    "energy",
+    "find",
+    "first_policy",
+    "fnn",
+    "load",
+    "lqr",
+    "own_controller",
+    "pd",
+    "save",
+]
 
 
 def find(source: str | Path, env: Env) -> Policy:

@@ -1,5 +1,7 @@
 """A network that imitates another policy: where an optimizer starts from if it cannot start from the policy itself."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import equinox as eqx
@@ -14,6 +16,24 @@ from spota.types import Env, Policy
 
 BATCH = 4096
 """Observations in one Adam step."""
+TRIED = 256
+"""Random domains that choose among the rounds."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A word after each round: how the network fares on domains that it was not fitted on, and the best so far."""
+
+    number: int
+    rounds: int
+    outcome: rollout.Outcome
+    best: float
+    policy: FNN
+    """The best network so far."""
+    error: float
+    """Root mean square difference of the actions."""
+    steps: int
+    """Simulated steps of the round."""
 
 
 class Imitation(eqx.Module):
@@ -23,7 +43,7 @@ class Imitation(eqx.Module):
     returns: Float[Array, "n"]
     original_returns: Float[Array, "n"]
     error: Float[Array, ""]
-    """Root mean square difference of the actions in the last fit."""
+    """Root mean square difference of the actions at the end of its fit."""
 
 
 def imitate(
@@ -36,22 +56,36 @@ def imitate(
     steps: int = 2000,
     domains: int = 48,
     learning_rate: float = 1e-2,
+    report: Callable[[Round], None] | None = None,
 ) -> Imitation:
     """Fit a network to what the policy does, by Adam on the squared difference of the actions.
 
     The first round looks at what the policy itself sees on random domains. The later ones add what the imitation sees,
-    because small errors lead it to where the policy never was (Ross, Gordon, Bagnell 2011).
+    because small errors lead it to where the policy never was (Ross, Gordon, Bagnell 2011). The round that earns most
+    is kept: where a task forgives little, the last one need not be it.
     """
     if rounds < 1 or steps < 1 or domains < 1:
         raise ValueError(f"rounds={rounds}, steps={steps}, domains={domains}: each must be at least 1.")
-    k_init, k_fit, k_test = jax.random.split(key, 3)
-    pupil, error, seen = fnn(k_init, env, hidden), jnp.zeros(()), []
+    k_init, k_fit, k_choose, k_test = jax.random.split(key, 4)
+    pupil, seen, tried = fnn(k_init, env, hidden), [], []
     for i in range(rounds):
         k_domains, k_rollouts, k_adam = jax.random.split(jax.random.fold_in(k_fit, i), 3)
         seen.append(_look(k_domains, k_rollouts, env, policy if i == 0 else pupil, policy, domains))
         observations, actions, alive = (jnp.concatenate(parts, axis=-1) for parts in zip(*seen, strict=True))
         pupil, error = _fit(k_adam, pupil, observations, actions, alive, steps=steps, learning_rate=learning_rate)
-    return Imitation(pupil, _returns(k_test, env, pupil, domains), _returns(k_test, env, policy, domains), error)
+        outcome = _try(k_choose, env, pupil, TRIED)
+        tried.append((float(outcome.returns.mean()), pupil, error))
+        earned, best, _ = _best(tried)
+        if report is not None:
+            report(Round(i + 1, rounds, outcome, earned, best, float(error), domains * env.max_steps))
+    _, best, error = _best(tried)
+    mine, original = (_try(k_test, env, p, domains).returns[:, 0] for p in (best, policy))
+    return Imitation(best, mine, original, error)
+
+
+def _best(tried: list[tuple[float, FNN, Float[Array, ""]]]) -> tuple[float, FNN, Float[Array, ""]]:
+    """The round with the highest return."""
+    return max(tried, key=lambda one: one[0])
 
 
 def _look(
@@ -96,7 +130,7 @@ def _loss(
     return jnp.where(alive, squares, 0.0).sum() / jnp.maximum(alive.sum(), 1)
 
 
-def _returns(key: Key[Array, ""], env: Env, policy: Policy, n: int) -> Float[Array, "n"]:
+def _try(key: Key[Array, ""], env: Env, policy: Policy, n: int) -> rollout.Outcome:
+    """One rollout on each of n random domains; the same ones for the same key."""
     k_domains, k_rollouts = jax.random.split(key)
-    keys = jax.random.split(k_rollouts, (n, 1))
-    return rollout.returns(env, policy, env.domain.sample(k_domains, n), keys).returns[:, 0]
+    return rollout.returns(env, policy, env.domain.sample(k_domains, n), jax.random.split(k_rollouts, (n, 1)))

@@ -23,6 +23,10 @@ from spota.polopt.soap import scale_by_soap
 from spota.types import Env, Policy
 
 
+FEW = 100
+"""Domains below which a policy learns the points instead of the distribution; above, a kernel only makes it harder."""
+
+
 class AnalyticState(eqx.Module):
     """The policy, and the optimizer's memory."""
 
@@ -51,7 +55,8 @@ class Analytic:
     barrier_start: float = 0.7
     """Where the barrier begins, as a share of the way to failure; a rollout that starts closer begins free of it."""
     smoothing: float = 0.0
-    """Width of a kernel around each training domain, in standard deviations of ν; 0 trains on the domains alone."""
+    """Width of a kernel around each training domain, in standard deviations of ν, if these are fewer than a hundred; 0
+    trains on the domains alone."""
     evaluate_every: int = 10
     """Updates between two evaluations."""
     evaluation_rows: int = 400
@@ -91,7 +96,8 @@ class Analytic:
         k_choose, k_rows, k_smooth = jax.random.split(key, 3)
         rollouts, _ = self.rollouts_per_domain(count(domains))
         rows = all_rows(self._chosen(k_choose, domains), k_rows, rollouts)
-        rows = my_share(smoothed(k_smooth, env.domain, rows, self.smoothing))
+        width = self.smoothing if count(domains) < FEW else 0.0
+        rows = my_share(smoothed(k_smooth, env.domain, rows, width))
         value, gradient = jax.value_and_grad(self.loss)(state.policy, env, rows)
         value, gradient = mean_over_devices((value, gradient))
         norm = optax.tree.norm(gradient)

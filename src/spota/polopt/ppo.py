@@ -28,7 +28,7 @@ EXPLORATION_STREAM = 2
 
 
 class Critic(eqx.Module):
-    """The value of an ideal observation, in units of 1/(1 − γ) rewards: between 0 and 1 when rewards are."""
+    """The value of an ideal observation, in units of 1/(1 − γ) largest rewards: at most 1, and positive if they are."""
 
     body: FNN
 
@@ -115,6 +115,8 @@ class PPO:
     """Exploration at the start, of the scaled action."""
     clip_norm: float = 0.5
     """Longer gradients are shortened to this length."""
+    critic_first: int = 0
+    """Iterations in which the critic learns alone: a new one would mislead a policy that is good already."""
     smoothing: float = 0.0
     """Width of a kernel around each training domain, in standard deviations of ν; 0 trains on the domains alone."""
     evaluate_every: int = 1
@@ -125,6 +127,8 @@ class PPO:
         """Refuse settings that cannot work."""
         at_least_one(self, "iterations", "rollouts", "epochs", "minibatches", "evaluate_every", "evaluation_rollouts")
         positive(self, "learning_rate", "clip", "initial_std", "clip_norm")
+        if self.critic_first < 0:
+            raise ValueError(f"critic_first = {self.critic_first}: it cannot be negative.")
         if not 0 <= self.gamma < 1:
             raise ValueError(f"gamma = {self.gamma}: γ lies between 0 and 1, 1 excluded.")
         if not 0 <= self.lam <= 1:
@@ -168,7 +172,7 @@ class PPO:
 
     def learn(self, env: Env, rows: Rows, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect these rows, each device its share, then several passes of minibatch updates."""
-        batch = judged(self, state.nets, explore(env, my_share(rows), state.nets.actor))
+        batch = judged(self, env, state.nets, explore(env, my_share(rows), state.nets.actor))
         return self.fit(batch, key, state)
 
     def fit(self, batch: Batch, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
@@ -176,10 +180,11 @@ class PPO:
         orders = shuffled(key, self.epochs, batch.alive.shape[0]).reshape(self.epochs * self.minibatches, -1)
 
         @jax.custom_batching.sequential_vmap  # problem by problem: batched products of small matrices are slow
-        def passes(batch, start, orders):
-            return jax.lax.scan(lambda state, times: self._minibatch(batch, state[0], state[1], times), start, orders)
+        def passes(batch, start, orders, acting):
+            return jax.lax.scan(lambda state, times: self._minibatch(batch, state, times, acting), start, orders)
 
-        (nets, adam), figures = passes(batch, (state.nets, state.adam), orders)
+        acting = (state.iteration >= self.critic_first).astype(jnp.float32)
+        (nets, adam), figures = passes(batch, (state.nets, state.adam), orders, acting)
         figures = {name: values.mean() for name, values in figures.items()}
         moved = PPOState(nets, adam, state.iteration)
         finite = jnp.isfinite(figures["loss"])
@@ -191,11 +196,16 @@ class PPO:
         """The mean policy."""
         return state.nets.actor.policy
 
-    def _minibatch(self, batch: Batch, nets: Any, adam: Any, times: Int[Array, "t"]) -> tuple[tuple[Nets, Any], dict]:
+    def _minibatch(
+        self, batch: Batch, state: tuple[Any, Any], times: Int[Array, "t"], acting: Float[Array, ""]
+    ) -> tuple[tuple[Nets, Any], dict]:
+        nets, adam = state
         gradient, figures = jax.grad(loss, has_aux=True)(nets, at_times(batch, times), self.clip)
         gradient, figures = sum_over_devices((gradient, figures))  # the only meeting of the devices in an update
         taken = jnp.maximum(figures.pop("taken"), 1.0)
         gradient, figures = jax.tree.map(lambda total: total / taken, (gradient, figures))
+        held = jax.tree.map(lambda g: acting * g, gradient.actor)
+        gradient = eqx.tree_at(lambda g: g.actor, gradient, held)
         step, adam = self._optimizer().update(gradient, adam)
         return (cast(Nets, optax.apply_updates(nets, step)), adam), figures
 
@@ -238,10 +248,10 @@ def explore(env: Env, rows: Rows, actor: Actor) -> Experience:
     return Experience(*steps, world.ideal, world.alive)
 
 
-def judged(ppo: PPO, nets: Nets, seen: Experience) -> Batch:
+def judged(ppo: PPO, env: Env, nets: Nets, seen: Experience) -> Batch:
     """Advantages, value targets and likelihoods for the updates."""
     observations, ideals, actions = (jnp.moveaxis(x, 1, 0) for x in (seen.observations, seen.ideals, seen.actions))
-    rewards = (1 - ppo.gamma) * seen.rewards
+    rewards = (1 - ppo.gamma) * seen.rewards / max(abs(env.max_reward), abs(env.min_reward))
     values, last = nets.critic(ideals), nets.critic(seen.last_ideal)
     raw = advantages(rewards, values, last, seen.alive, seen.survived, ppo.gamma, ppo.lam)
     likelihoods = nets.actor.log_likelihood(observations, actions)

@@ -1,0 +1,32 @@
+"""What a training starts from: a new network, or one that imitates the platform's classical controller.
+
+A task whose reward is flat where it begins, such as a swing-up, gives a new network nothing to follow. The controller
+that engineers have for it is a start that anyone can have, and a training gains where the controller is weak.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from jaxtyping import Array, Key
+
+from spota.policies.controllers import own_controller
+from spota.policies.imitate import Round, imitate
+from spota.policies.network import FNN, fnn
+from spota.types import Env
+
+Start = Literal["new", "controller"]
+ROUNDS = 6
+"""Of the imitation: a swing-up comes to places that its first attempts never saw."""
+
+
+def first_policy(
+    key: Key[Array, ""],
+    env: Env,
+    start: Start,
+    hidden: tuple[int, ...] = (16, 16),
+    report: Callable[[Round], None] | None = None,
+) -> FNN:
+    """The policy before the first update; `report` hears of every round of an imitation."""
+    if start == "new":
+        return fnn(key, env, hidden)
+    return imitate(key, env, own_controller(env), hidden, rounds=ROUNDS, report=report).policy
