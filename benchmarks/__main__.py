@@ -8,13 +8,35 @@ from spota import devices
 
 devices.use_all_cores()
 
-from benchmarks import iteration, learning, references, robustness, rollout, sweep, training, yardstick  # noqa: E402  (jax must know its devices first)
+from benchmarks import (
+    effort,
+    gradient,
+    iteration,
+    learning,
+    references,
+    robustness,
+    rollout,
+    sweep,
+    training,
+    yardstick,
+)
 
 
 def main(
     names: Annotated[
         tuple[
-            Literal["rollout", "sweep", "training", "profile", "learning", "references", "robustness", "yardstick"],
+            Literal[
+                "rollout",
+                "sweep",
+                "training",
+                "profile",
+                "gradient",
+                "effort",
+                "learning",
+                "references",
+                "robustness",
+                "yardstick",
+            ],
             ...,
         ],
         tyro.conf.Positional,
@@ -32,12 +54,13 @@ def main(
     """Speed, as ratios measured in one run; and what is learned.
 
     Args:
-        names: What to run; the last four take ten minutes or more each, so ask for them by name.
+        names: What to run; the last six take ten minutes or more each, so ask for them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
-        platforms: The rows of `learning`, e.g. --platforms qube qube-swing-up; all by default.
-        seeds: Its seeds.
+        platforms: The rows of `learning` and `effort`, e.g. --platforms qube qube-swing-up; all by default.
+        seeds: The seeds of `learning`.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
+    run |= {"gradient": gradient.main, "effort": lambda: effort.main(platforms)}
     run |= {"references": references.main, "robustness": robustness.main, "yardstick": yardstick.main}
     run |= {"training": lambda: training.main(limit), "learning": lambda: learning.main(platforms, seeds)}
     for name in names:

@@ -22,7 +22,6 @@ from spota.polopt.smoothing import smoothed
 from spota.polopt.soap import scale_by_soap
 from spota.types import Env, Policy
 
-
 FEW = 100
 """Domains below which a policy learns the points instead of the distribution; above, a kernel only makes it harder."""
 

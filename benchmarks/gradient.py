@@ -1,0 +1,123 @@
+"""The gradient through the simulator, and what a reference gains by it: this version beside the last, in one run.
+
+The last one is kept here: Adam with a cosine, and a way back that simulates every segment of fifty steps again. Both
+solve the same problems: references on 50 domains each, one rollout per domain, from a candidate of many domains; what
+they gain is measured on random numbers that no training has seen.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.timing import best_seconds
+from spota import randomness, rollout
+from spota.algorithm import find_candidate, find_references
+from spota.comparison import compare
+from spota.envs import make
+from spota.polopt import default_solver, reference_solver
+from spota.polopt.analytic import Analytic
+from spota.polopt.rows import Rows, row_returns
+from spota.polopt.solver import as_solver
+from spota.types import Env, Policy
+
+ROWS = (50, 500)
+CANDIDATE, N_R, N_J, SEED = 500, 50, 8, 7
+PROBLEMS = 10
+TOGETHER = 20
+
+
+@dataclass(frozen=True)
+class LastVersion(Analytic):
+    """Adam, and states stored every 50 steps: what is between them is computed twice more."""
+
+    def loss(self, policy: Policy, env: Env, rows: Rows) -> Any:
+        """Minus the mean return with barrier, a step."""
+        words, act = randomness.words(rows.keys), rollout.acting_with(policy)
+        begin = rollout.begin(env, rows.domains, rows.keys)
+        free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
+
+        @jax.checkpoint
+        def step(carry, t):
+            world, total = carry
+            world, now = rollout.advance(env, act, rows.domains, words, t, world)
+            danger = rollout.danger(env, world.state, rows.domains)
+            near = sum(jnp.maximum(d - f, 0.0) ** 2 for d, f in zip(danger, free, strict=True))
+            return (world, total + now.reward - jnp.where(now.alive, self.barrier * near, 0.0)), None
+
+        segment = jax.checkpoint(lambda carry, times: jax.lax.scan(step, carry, times))
+        times = jnp.arange(env.max_steps).reshape(-1, 50)
+        (_, total), _ = jax.lax.scan(segment, (begin, jnp.zeros(rows.keys.shape)), times)
+        return -total.mean() / env.max_steps
+
+    def _optimizer(self) -> optax.GradientTransformation:
+        schedule = optax.cosine_decay_schedule(self.learning_rate, self.iterations)
+        return optax.chain(optax.clip_by_global_norm(self.clip_norm), optax.adam(schedule))
+
+
+def main() -> None:
+    for name in ("ball-balancer", "cart-pole"):
+        _speed(make(name))
+    _gain(make("ball-balancer"))
+
+
+def _speed(env: Env) -> None:
+    table = Table(title=f"{env.name}: million steps a second on one device")
+    for column in ("rows", "forward", "and back", "ratio", "last version", "ratio", "faster by"):
+        table.add_column(column, justify="right")
+    for n in ROWS:
+        policy = find_candidate(jax.random.key(SEED), env, as_solver(Analytic(iterations=1)), 2).policy
+        rows = Rows(env.domain.sample(jax.random.key(1), n), jax.random.split(jax.random.key(2), n))
+        forward = best_seconds(lambda: _returns(env, policy, rows))  # noqa: B023
+        now, last = (best_seconds(lambda: _gradient(s, env, policy, rows)) for s in (Analytic(), LastVersion()))  # noqa: B023
+        rates = [n * env.max_steps / seconds / 1e6 for seconds in (forward, now, last)]
+        table.add_row(
+            str(n), f"{rates[0]:.1f}", f"{rates[1]:.2f}", f"{now / forward:.1f}", f"{rates[2]:.2f}",
+            f"{last / forward:.1f}", f"{last / now:.2f} ×",
+        )  # fmt: skip
+    Console().print(table)
+
+
+def _gain(env: Env) -> None:
+    candidate = find_candidate(jax.random.key(SEED), env, as_solver(default_solver(env)), CANDIDATE).policy
+    today = reference_solver(env)
+    assert isinstance(today, Analytic)
+    common = {"rows": N_R, "barrier": 60.0}
+    last = LastVersion(iterations=540, learning_rate=3e-2, **common)
+    solvers = {"last version, 540 × 3e-2": last, "60 updates": replace(today, iterations=60, **common)}
+    solvers["references today"] = replace(today, **common)
+    table = Table(title=f"{env.name}: gain on {N_R} own domains and fresh noise, with compilation")
+    for column in ("solver", "problems", "mean gain", "least", "largest", "seconds", "gain a minute"):
+        table.add_column(column, justify="left" if column == "solver" else "right")
+    for problems in (1, PROBLEMS, TOGETHER):
+        for name, solver in solvers.items():
+            if problems < TOGETHER or solver is not last:
+                table.add_row(name, str(problems), *_reached(env, solver, candidate, problems))
+    Console().print(table)
+
+
+def _reached(env: Env, solver: Analytic, candidate: Policy, problems: int) -> tuple[str, ...]:
+    began = time.perf_counter()
+    references = find_references(jax.random.key(SEED + 1), env, as_solver(solver), candidate, N_R, problems)
+    seconds = time.perf_counter() - began
+    found = compare(jax.random.key(SEED + 2), env, candidate, references, N_J)
+    gains = np.asarray(found.gaps.raw).mean(axis=1)
+    figures = (gains.mean(), gains.min(), gains.max())
+    return *(f"{gain:.1f}" for gain in figures), f"{seconds:.0f}", f"{60 * gains.sum() / seconds:.0f}"
+
+
+@eqx.filter_jit
+def _returns(env: Env, policy: Policy, rows: Rows) -> Any:
+    return row_returns(env, rollout.acting_with(policy), rows)[0]
+
+
+@eqx.filter_jit
+def _gradient(solver: Analytic, env: Env, policy: Policy, rows: Rows) -> Any:
+    return jax.value_and_grad(solver.loss)(policy, env, rows)
