@@ -8,7 +8,7 @@ from spota import devices
 
 devices.use_all_cores()
 
-from benchmarks import (
+from benchmarks import (  # noqa: E402  (jax must know its devices first)
     effort,
     gradient,
     iteration,

@@ -8,7 +8,7 @@ import tomli_w
 from spota import config, plan
 from spota.envs import make
 from spota.plan import Plan, resolve
-from spota.polopt import default_solver, exact, reference_solver
+from spota.polopt import MANY_DOMAINS, default_solver, exact, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO
@@ -26,10 +26,11 @@ def resolved(*assignments: str, file=None, tables=None, **flags) -> Plan:
 def test_the_default_is_tuned_with_the_platforms_threshold():
     found = resolved()
     assert (found.algo, found.preset, found.solver, found.seed) == ("spota", "tuned", "default", 0)
-    assert found.spota == Spota(beta=60.0, n_J=50)
+    assert found.spota == Spota(beta=60.0, n_c=MANY_DOMAINS, n_r=50, n_J=4)
     assert found.spota.method == "studentized_reference"
     assert (found.candidate, found.reference) == (default_solver(CART), reference_solver(CART))
-    assert resolved(env="ball-balancer").spota == Spota(beta=50.0, n_J=120)
+    assert resolved(env="ball-balancer").spota == Spota(beta=50.0, n_c=MANY_DOMAINS, n_r=50, n_J=4)
+    assert resolved(solver="ppo").spota == Spota(beta=60.0, n_J=50)  # it would pay for every domain
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,8 @@ def test_the_quick_preset_is_smaller_and_still_has_enough_references():
     assert quick.spota.method == tuned.spota.method
     assert quick.spota.beta == tuned.spota.beta
     assert quick.candidate.iterations < tuned.candidate.iterations
-    assert quick.reference.iterations < tuned.reference.iterations
+    assert quick.spota.n_r < tuned.spota.n_r
+    assert quick.reference == tuned.reference  # weak references would make the bound too small
 
 
 def test_the_catapult_is_solved_by_its_closed_form():
@@ -120,8 +122,8 @@ def test_the_papers_assessment_keeps_its_interval_and_its_sizes():
 
 def test_an_assessment_has_a_candidate_of_its_own_and_no_loop():
     found = resolved(algo="assess", policy="lqr")
-    assert found.spota.n_r == plan.ASSESSED_ON
-    assert found.spota.n_c == plan.OWN_CANDIDATE
+    assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (50, plan.ASSESSED_ON)
+    assert found.spota.n_c == MANY_DOMAINS
     assert found.candidate == default_solver(CART)
     assert resolved(algo="assess", policy="lqr", solver="ppo").candidate == found.candidate
     assert resolved("candidate.iterations=7", "spota.n_c=9", algo="assess").candidate.iterations == 7

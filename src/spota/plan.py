@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from spota import config
 from spota.envs import make
-from spota.polopt import assessing_solver, reference_solver
+from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, reference_solver
+from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
 from spota.settings import Spota
 from spota.types import Env
@@ -19,22 +20,18 @@ TABLES = ("spota", "candidate", "reference")
 """The tables of a settings file."""
 LOOP_ONLY = ("max_iterations", "max_seconds", "growth", "warm_start", "spend_alpha")
 """Settings of the loop over the iterations, without meaning for a policy that exists already."""
-QUICK = {
-    "n_c": 40,
-    "n_r": 5,
-    "n_G": 10,
-    "n_J": 20,
-    "max_iterations": 3,
-    "growth": "constant",
-    "performance_domains": 1000,
+QUICK = {"n_G": 10, "max_iterations": 3, "growth": "constant"}
+"""The same sizes again if the first candidate does not pass: then all programs are compiled already."""
+SIZES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
+    "tuned": ({"n_c": MANY_DOMAINS, "n_r": 50, "n_J": 4}, {}),
+    "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
+    "paper": ({}, {}),
 }
-"""Many domains at once, so that the first candidate may be good enough; others are compiled already."""
+"""Domains and rollouts of a preset: for gradients, where domains cost nothing, and for optimizers that pay for each."""
 QUICK_ITERATIONS = 0.6
-"""The share of their iterations that the optimizers have in the quick preset."""
+"""The share of its iterations that a candidate's optimizer has in the quick preset."""
 ASSESSED_ON = 5
-"""n_r of an assessment: the more domains a reference has, the less it is too good for them alone."""
-OWN_CANDIDATE = 400
-"""n_c of an assessment: many domains with one rollout each make the best candidate in a minute."""
+"""n_r of an assessment where domains cost: the more a reference has, the less it is too good for them alone."""
 OWN = "own"
 """The solver of a plan whose optimizers were given as objects."""
 
@@ -113,25 +110,32 @@ def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
 def _training(head: Plan, env: Env) -> dict[str, Any]:
     """The settings of a run that trains until it is certified."""
     candidate, reference = config.solvers(head.solver, env, head.preset)
-    if head.preset == "quick":
-        candidate, reference = _shortened(candidate), _shortened(reference)
-    return {"spota": preset_settings(head.preset, env), "candidate": candidate, "reference": reference}
+    settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate))
+    candidate = _shortened(candidate) if head.preset == "quick" else candidate
+    return {"spota": settings, "candidate": candidate, "reference": reference}
+
+
+def _sizes(preset: str, optimizer: Any) -> dict[str, int]:
+    """How many domains and rollouts the preset has for such an optimizer."""
+    many, few = SIZES[preset]
+    return many if isinstance(optimizer, Analytic) else few
 
 
 def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
     """The settings of an assessment: references have their whole training, whatever the preset."""
-    spota = preset_settings(head.preset, env)
-    if head.preset == "tuned":
-        spota = replace(spota, n_r=ASSESSED_ON)
     _, reference = config.solvers(head.solver, env, head.preset)
     if reference == reference_solver(env):
         reference = assessing_solver(env)
     own = [layer["reference"] for _, layer in layers if _is_object(layer.get("reference"))]
+    few = {"n_r": ASSESSED_ON} if head.preset == "tuned" else {}
+    sizes = {**few, **_sizes(head.preset, own[-1] if own else reference)}
     if own:  # the platform's solver may not fit it
-        return {"spota": spota, "candidate": own[-1], "reference": reference}
-    candidate, _ = config.solvers("default", env)
-    many = replace(spota, n_c=OWN_CANDIDATE)
-    return {"spota": many, "candidate": candidate, "reference": reference}
+        candidate = own[-1]
+    else:
+        candidate, _ = config.solvers("default", env)
+        sizes["n_c"] = default_domains(candidate)
+    settings = replace(preset_settings(head.preset, env), **sizes)
+    return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
 def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = ()) -> config.Table:

@@ -17,7 +17,7 @@ from spota.envs import make
 from spota.policies import FNN, Start, first_policy, fnn
 from spota.policies.controllers import Beside, own_controller
 from spota.policies.imitate import Round
-from spota.polopt import default_start
+from spota.polopt import default_domains, default_start
 from spota.polopt.rows import Score
 from spota.polopt.solve import Progress, Report, Solution, solve
 from spota.rollout import Outcome, returns
@@ -88,7 +88,8 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
         solver = replace(solver, smoothing=0.0)  # around the nominal domain is not on it
     solver = config.override(solver, inner_told, f"{file} [optimizer]")
     solver = config.override(solver, inner, "--set")
-    return Training(**{**vars(head), "start": start, "optimizer": solver})
+    domains = head.domains if "domains" in {**told, **given} else default_domains(solver)
+    return Training(**{**vars(head), "domains": domains, "start": start, "optimizer": solver})
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,7 @@ class Trained:
     def to_dict(self) -> dict[str, Any]:
         """For result.json."""
         s = self.settings
-        rollouts, _ = s.optimizer.rollouts_per_domain(s.domains)
-        updates = s.optimizer.iterations * s.domains * rollouts * self.env.max_steps
+        updates = s.optimizer.iterations * s.optimizer.rollouts_on(s.domains)[0] * self.env.max_steps
         return {
             "env": s.env,
             "algo": s.algo,

@@ -80,13 +80,8 @@ def test_without_barrier_the_loss_is_minus_the_mean_return_a_step(rows):
 
 def test_an_update_has_rows_for_the_cores_and_no_domain_is_left_out():
     solver = Analytic(rows=100, rollouts=20, evaluation_rows=400)
-    assert [solver.rollouts_per_domain(n) for n in (1, 5, 10, 50, 500)] == [
-        (20, 20),
-        (20, 20),
-        (10, 20),
-        (2, 8),
-        (1, 1),
-    ]
+    found = {n: solver.rollouts_on(n) for n in (1, 5, 10, 50, 500)}
+    assert found == {1: (20, 20), 5: (100, 100), 10: (100, 200), 50: (100, 400), 500: (100, 500)}
 
 
 def test_the_barrier_is_zero_far_from_failure_and_not_near_it(rows):

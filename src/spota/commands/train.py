@@ -58,7 +58,7 @@ def train(
     solver: Annotated[str | None, choice("default", SOLVERS)] = None,
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
-    domains: Annotated[int | None, flag("10", "N")] = None,
+    domains: Annotated[int | None, flag("2000, or 10 for ppo, udr and epopt", "N")] = None,
     nominal: bool = False,
     seed: Annotated[int | None, flag("0", "N")] = None,
     hidden: Annotated[tuple[int, ...], flag("16 16", "SIZE ...")] = (),

@@ -18,8 +18,8 @@ SWING_UP: dict[str, Any] = {
 starts from an imitation of the controller; a horizon as long as the episode, because a shorter one pays for haste with
 crashes: at γ = 0.999 a swing-up that is 0.4 s faster is worth 2.7 times as many failures as the return says."""
 SETTINGS: dict[str, Analytic | PPO] = {
-    "ball-balancer": Analytic(iterations=300, barrier=60.0, smoothing=1.0),
-    "cart-pole": Analytic(smoothing=1.0),
+    "ball-balancer": Analytic(iterations=600, learning_rate=3e-2, rows=250, barrier=60.0, smoothing=1.0),
+    "cart-pole": Analytic(iterations=400, learning_rate=3e-2, rows=150, smoothing=1.0),
     "cart-pole-swing-up": PPO(**SWING_UP),
     "qube": Analytic(iterations=100, learning_rate=5e-3, smoothing=1.0),
     "qube-swing-up": PPO(**SWING_UP),
@@ -37,8 +37,15 @@ REFERENCE = Analytic(iterations=180, rows=50)
 REFERENCE_ITERATIONS = 40
 """Of PPO, where it is the platform's solver."""
 
+MANY_DOMAINS = 2000
+"""With fewer a policy learns them instead of the distribution, and crashes on others (docs/results.md)."""
 FROM_CONTROLLER = ("cart-pole-swing-up", "qube", "qube-swing-up")
 """Platforms that a training starts on from an imitation of their controller unless told otherwise."""
+
+
+def default_domains(optimizer: Any) -> int:
+    """How many domains to train on unless told otherwise: `Analytic` takes some in an update, so more cost nothing."""
+    return MANY_DOMAINS if isinstance(optimizer, Analytic) else 10
 
 
 def default_start(env: Env) -> Start:

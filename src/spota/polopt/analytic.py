@@ -56,7 +56,7 @@ class Analytic:
     smoothing: float = 0.0
     """Width of a kernel around each training domain, in standard deviations of ν, if these are fewer than a hundred; 0
     trains on the domains alone."""
-    evaluate_every: int = 10
+    evaluate_every: int = 20
     """Updates between two evaluations."""
     evaluation_rows: int = 400
     """Rollouts in an evaluation, shared among the domains: one per domain at least, and at most `rollouts`."""
@@ -74,10 +74,13 @@ class Analytic:
         """All rollouts of an evaluation count."""
         return 1.0
 
-    def rollouts_per_domain(self, n: int) -> tuple[int, int]:
-        """In an update and in an evaluation on n domains, those that an update leaves out aside."""
-        update, evaluation = (min(self.rollouts, -(-rows // n)) for rows in (self.rows, self.evaluation_rows))
-        return update, evaluation
+    def rollouts_on(self, n: int) -> tuple[int, int]:
+        """In an update and in an evaluation: about as many as wanted, one per domain at least in an evaluation."""
+        return min(n, self.rows) * self._each(self.rows, n), n * self._each(self.evaluation_rows, n)
+
+    def _each(self, rows: int, n: int) -> int:
+        """Rollouts per domain that make the rows full."""
+        return min(self.rollouts, -(-rows // n))
 
     def check(self, env: Env):
         """Any environment of ours can be differentiated."""
@@ -93,8 +96,7 @@ class Analytic:
     ) -> tuple[AnalyticState, dict]:
         """One step; a gradient that is not finite is left out."""
         k_choose, k_rows, k_smooth = jax.random.split(key, 3)
-        rollouts, _ = self.rollouts_per_domain(count(domains))
-        rows = all_rows(self._chosen(k_choose, domains), k_rows, rollouts)
+        rows = all_rows(self._chosen(k_choose, domains), k_rows, self._each(self.rows, count(domains)))
         width = self.smoothing if count(domains) < FEW else 0.0
         rows = my_share(smoothed(k_smooth, env.domain, rows, width))
         value, gradient = jax.value_and_grad(self.loss)(state.policy, env, rows)

@@ -141,10 +141,9 @@ class PPO:
         """All rollouts of an evaluation count."""
         return 1.0
 
-    def rollouts_per_domain(self, n: int) -> tuple[int, int]:
-        """In an update and in an evaluation, however many domains there are."""
-        del n
-        return self.rollouts, self.evaluation_rollouts
+    def rollouts_on(self, n: int) -> tuple[int, int]:
+        """In an update and in an evaluation: so many per domain."""
+        return self.rollouts * n, self.evaluation_rollouts * n
 
     def check(self, env: Env):
         """Refuse an environment whose steps the minibatches do not divide."""

@@ -40,8 +40,8 @@ class Optimizer(Protocol):
         """How many updates between two evaluations."""
         ...
 
-    def rollouts_per_domain(self, n: int) -> tuple[int, int]:
-        """Rollouts per domain in an update and in an evaluation, for a problem of n domains."""
+    def rollouts_on(self, n: int) -> tuple[int, int]:
+        """Rollouts in an update and in an evaluation on n domains; in an evaluation every domain has as many."""
         ...
 
     @property
@@ -186,7 +186,7 @@ def _mesh(optimizer: Optimizer, problems: int, n: int) -> Mesh:
     """
     devices = len(jax.devices())
     groups = _most(devices, problems)
-    shards = _most(devices // groups, *(n * rollouts for rollouts in optimizer.rollouts_per_domain(n)))
+    shards = _most(devices // groups, *optimizer.rollouts_on(n))
     return Mesh(np.array(jax.devices()[: groups * shards]).reshape(groups, shards), (PROBLEMS, AXIS))
 
 
@@ -231,7 +231,8 @@ def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states,
 
 
 def _evaluation_rows(optimizer: Optimizer, domains: Domains, key: Key[Array, ""]) -> Rows:
-    return all_rows(domains, key, optimizer.rollouts_per_domain(count(domains))[1])
+    n = count(domains)
+    return all_rows(domains, key, optimizer.rollouts_on(n)[1] // n)
 
 
 def _refuse_nan(env: Env, start: Score):
@@ -254,6 +255,6 @@ def _progress(
         np.asarray(now.survival),
         np.asarray(best.score.returns),
         best.policy,
-        problems * n * optimizer.rollouts_per_domain(n)[0] * env.max_steps,
+        problems * optimizer.rollouts_on(n)[0] * env.max_steps,
         {name: np.asarray(value) for name, value in metrics.items()},
     )
