@@ -56,12 +56,16 @@ def main(
     Args:
         names: What to run; the last six take ten minutes or more each, so ask for them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
-        platforms: The rows of `learning` and `effort`, e.g. --platforms qube qube-swing-up; all by default.
+        platforms: The rows of `learning`, `effort` and `yardstick`, e.g. --platforms qube qube-swing-up; all by default.
         seeds: The seeds of `learning`.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "effort": lambda: effort.main(platforms)}
-    run |= {"references": references.main, "robustness": robustness.main, "yardstick": yardstick.main}
+    run |= {
+        "references": references.main,
+        "robustness": robustness.main,
+        "yardstick": lambda: yardstick.main(platforms),
+    }
     run |= {"training": lambda: training.main(limit), "learning": lambda: learning.main(platforms, seeds)}
     for name in names:
         run[name]()
