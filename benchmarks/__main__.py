@@ -56,7 +56,7 @@ def main(
     Args:
         names: What to run; the last six take ten minutes or more each, so ask for them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
-        platforms: The rows of `learning`, `effort` and `yardstick`, e.g. --platforms qube qube-swing-up; all by default.
+        platforms: The rows of `learning`, `effort` and `yardstick`, e.g. --platforms qube; all by default.
         seeds: The seeds of `learning`.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
