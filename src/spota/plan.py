@@ -26,7 +26,6 @@ QUICK = {
     "n_J": 20,
     "max_iterations": 3,
     "growth": "constant",
-    "performance_domains": 1000,
 }
 """Many domains at once, so that the first candidate may be good enough; others are compiled already."""
 QUICK_ITERATIONS = 0.6
