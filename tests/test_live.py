@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from spota.algorithm import spota
+from spota.certificate import figure
 from spota.envs import make
 from spota.events import Assessed, BlockFinished, BlockStarted, Solving
 from spota.live import Block, Live, duration, iteration_line, sparkline

@@ -23,7 +23,7 @@ from spota import rollout
 from spota.blocks import Arrays, from_arrays, to_arrays
 from spota.certificate import Certificate, Subject, fingerprint
 from spota.comparison import Comparison, Solved, compare
-from spota.domain import count
+from spota.domain import Domains, count
 from spota.effort import EXACT, Effort, gains, train_longer
 from spota.events import Assessed, BlockFinished, BlockStarted, Event, Listener, Solving
 from spota.policies import FNN, first_policy, fnn
@@ -328,15 +328,18 @@ def _unseen(run: Procedure, iteration: int, keys: Keys, policy: Policy) -> Array
 
     def make(report: Report) -> Arrays:
         del report
-        k_domains, k_rollouts = zip(*(jax.random.split(key) for key in (keys.performance, keys.pilot)), strict=True)
-        drawn = [env.domain.sample(key, size) for key, size in zip(k_domains, (n, PILOT), strict=True)]
-        domains = {name: jnp.concatenate([some[name] for some in drawn]) for name in drawn[0]}
-        streams = [jax.random.split(key, (size, 1)) for key, size in zip(k_rollouts, (n, PILOT), strict=True)]
-        outcome = rollout.returns(env, policy, domains, jnp.concatenate(streams))
+        both = _new_domains(keys.performance, env, n), _new_domains(keys.pilot, env, PILOT)
+        outcome = rollout.returns(env, policy, *jax.tree.map(lambda *parts: jnp.concatenate(parts), *both))
         returns, survived = np.asarray(outcome.returns[:, 0]), np.asarray(outcome.survived[:, 0])
         return {"returns": returns[:n], "survived": survived[:n], "pilot": returns[n:]}
 
     return run.block(iteration, "performance", n, make)
+
+
+def _new_domains(key: Key[Array, ""], env: Env, n: int) -> tuple[Domains, Key[Array, "n 1"]]:
+    """Domains, and a key for one rollout on each."""
+    k_domains, k_rollouts = jax.random.split(key)
+    return env.domain.sample(k_domains, n), jax.random.split(k_rollouts, (n, 1))
 
 
 def repeated(policy: Any, times: int) -> Any:
