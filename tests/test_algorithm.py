@@ -20,12 +20,14 @@ from spota.policies import fnn, lqr
 from spota.polopt import exact
 from spota.polopt.solve import Progress
 from spota.settings import Spota
+from spota.spending import spent
+from spota.split import split_upper
 
 ENV = make("catapult")
 KEY = jax.random.key(3)
 NETWORK = fnn(KEY, ENV, (2,))
 SMALL = Spota(n_c=5, n_r=1, n_G=10, n_J=1, beta=1e-3, max_iterations=2, growth="constant", n_b=200,
-              performance_domains=50, hidden=(2,), method="student_t_reference")  # fmt: skip
+              performance_domains=50, hidden=(2,), method="student_t_reference", rejection="first")  # fmt: skip
 
 
 class ShortCartPole(CartPole):
@@ -133,9 +135,8 @@ def test_gaps_are_the_closed_forms_own():
     lost = want < 0
     assert lost.any()
     others = catapult.mean_return(best[:, None, None], planet[None]) - catapult.mean_return(theta, planet)[None]
-    np.testing.assert_allclose(compared.cross_gaps[:, lost], others[:, lost], atol=1e-4)
-    assert np.isnan(compared.cross_gaps[:, ~lost]).all()
-    assert (np.asarray(compared.gaps.final)[lost] >= 0).all()
+    first = [next((g for g in others[:, k, i] if g > want[k, i]), want[k, i]) for k, i in np.argwhere(lost)]
+    np.testing.assert_allclose(compared.gaps.final[lost], np.maximum(first, 0), atol=1e-4)
     np.testing.assert_allclose(compared.improvement, want.mean(axis=1), atol=1e-4)
 
 
@@ -166,7 +167,7 @@ def test_chunks_give_the_same_gaps(scattered, whole, chunk):
     assert (np.asarray(whole.gaps.raw) < 0).any() and (np.asarray(whole.gaps.raw) > 0).any()
     np.testing.assert_allclose(cut.gaps.raw, whole.gaps.raw, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(cut.gaps.final, whole.gaps.final, rtol=1e-5, atol=1e-4)
-    np.testing.assert_allclose(cut.cross_gaps, whole.cross_gaps, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(cut.best_known, whole.best_known, rtol=1e-5, atol=1e-4)
 
 
 def test_policies_side_by_side_earn_what_each_earns_alone():
@@ -189,6 +190,30 @@ def test_best_replaces_by_no_less_than_first(scattered, whole):
     best = compare(KEY, ENV, NETWORK, scattered, 2, "best").gaps.final
     assert (best >= whole.gaps.final).all()
     assert (best > whole.gaps.final).any()
+
+
+@pytest.mark.parametrize("rule", ["first", "reference"])
+def test_a_lost_reference_is_replaced_by_the_best_known_policy_for_its_domains(scattered, rule):
+    found = compare(KEY, ENV, NETWORK, scattered, 2, rule)
+    theta, planet = exact.extension(scattered.policy), np.asarray(scattered.domains["planet"])
+    candidate = catapult.mean_return(exact.extension(NETWORK), planet).mean(axis=1)
+    everyone = np.stack([catapult.mean_return(t, planet).mean(axis=1) for t in theta])
+    own, best = np.diagonal(everyone), np.maximum(everyone.max(axis=0), candidate)
+    lost = own < candidate
+    assert 0 < lost.sum() < 20
+    np.testing.assert_allclose(found.best_known.mean(axis=(1, 2)), np.where(lost, best, own), rtol=1e-4)
+    if rule == "reference":
+        np.testing.assert_allclose(found.gaps.final.mean(axis=1), np.where(lost, best, own) - candidate, atol=2e-3)
+
+
+def test_nobody_runs_elsewhere_where_no_reference_lost(monkeypatch):
+    monkeypatch.setattr("spota.comparison._cross_returns", lambda *_: pytest.fail("not needed"))
+    best = find_references(KEY, ENV, exact.catapult, NETWORK, 3, 6)
+    theta = catapult.true_optimum()
+    found = compare(KEY, ENV, exact.extending(theta, NETWORK), best, 1, "reference")
+    assert (np.asarray(found.gaps.raw) < 0).any()
+    np.testing.assert_array_equal(found.best_known, found.reference_returns)
+    np.testing.assert_array_equal(found.gaps.final, found.gaps.raw)
 
 
 def test_improvement_is_over_the_start(scattered):
@@ -329,8 +354,8 @@ def test_references_may_have_an_optimizer_of_their_own():
 
 
 def test_alpha_is_spent_over_the_iterations():
-    result = spota(KEY, ENV, exact.catapult, dataclasses.replace(SMALL, spend_alpha="halves"))
-    assert [c.alpha for c in result.history] == [0.025, 0.0125]
+    result = spota(KEY, ENV, exact.catapult, dataclasses.replace(SMALL, spend_alpha="squares"))
+    assert [c.alpha for c in result.history] == [spent(0.05, 1), spent(0.05, 2)]
 
 
 @pytest.mark.parametrize(
@@ -342,7 +367,8 @@ def test_alpha_is_spent_over_the_iterations():
         ({"method": "bassic_pooled"}, "did you mean method='basic_pooled'"),
         ({"rejection": "worst"}, "'first', 'best'"),
         ({"growth": "expo"}, "'linear'"),
-        ({"spend_alpha": "half"}, "did you mean spend_alpha='halves'"),
+        ({"spend_alpha": "square"}, "did you mean spend_alpha='squares'"),
+        ({"performance_domains": 0}, "write performance_domains=20000, or method='studentized_reference'"),
         ({"max_seconds": 0.0}, "max_seconds=0.0"),
         ({"worst_share": 0.0}, "worst_share=0.0"),
         ({"chunk": 0}, "chunk=0"),
@@ -362,6 +388,31 @@ def test_the_papers_settings():
     assert (cart.n_c, cart.n_r, cart.n_G, cart.n_b, cart.alpha, cart.method) == (5, 1, 20, 1000, 0.05, "basic_pooled")
     with pytest.raises(ValueError, match="'ball-balancer', 'cart-pole'"):
         Spota.paper("qube")
+
+
+def test_our_procedure_is_the_default_and_the_papers_stays():
+    ours, papers = Spota(), Spota.paper("cart-pole")
+    assert (ours.method, ours.rejection, ours.spend_alpha, ours.performance_domains) == (
+        "split", "reference", "squares", 20_000,
+    )  # fmt: skip
+    assert (papers.method, papers.rejection, papers.spend_alpha, papers.performance_domains) == (
+        "basic_pooled", "first", "none", 2000,
+    )  # fmt: skip
+
+
+def test_the_split_of_a_run_is_about_single_returns_on_domains_of_its_own():
+    memo = Memo()
+    settings = dataclasses.replace(SMALL, method="split", performance_domains=300, max_iterations=1, n_r=3)
+    c = spota(KEY, ENV, exact.catapult, settings, memo=memo).certificate
+    unseen, compared = memo.kept["iteration-01/performance"], memo.kept["iteration-01/comparison"]
+    assert (unseen["returns"].size, unseen["pilot"].size) == (300, algorithm.PILOT)
+    level = float(np.quantile(unseen["pilot"], 0.05, method="lower"))
+    want = split_upper(
+        compared["candidate_returns"], compared["best_known"], unseen["returns"], level,
+        ENV.min_return, ENV.max_return, spent(0.05, 1),
+    )  # fmt: skip
+    assert c.split == want
+    assert c.ucbog == want.bound >= c.mean_gap
 
 
 def test_the_closed_form_is_refused_elsewhere():

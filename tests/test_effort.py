@@ -25,7 +25,7 @@ ENV = make("catapult")
 KEY = jax.random.key(3)
 START = exact.extending(1.9, fnn(KEY, ENV, (2,)))
 SMALL = Spota(n_c=5, n_r=3, n_G=10, n_J=1, beta=1e-3, max_iterations=1, n_b=50, performance_domains=0, hidden=(2,),
-              method="student_t_reference")  # fmt: skip
+              method="student_t_reference", spend_alpha="none")  # fmt: skip
 
 
 def test_the_margin_is_the_upper_end_of_students_interval():

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from spota.algorithm import spota
+from spota.certificate import figure
 from spota.envs import make
 from spota.events import Assessed, BlockFinished, BlockStarted, Solving
 from spota.live import Block, Live, duration, iteration_line, sparkline
@@ -89,10 +90,18 @@ def test_an_assessment_has_no_candidate_to_count(events):
 
 def test_the_effort_margin_stands_beside_the_bound(events):
     (assessed,) = (e for e in events if isinstance(e, Assessed))
-    c = assessed.certificate
+    c = replace(assessed.certificate, method="basic_pooled")
     more = replace(c, ucbog=12.5, intervals={c.method: 10.0}, effort_margin=2.5, effort_references=4)
     assert "UCBOG 12.5 = 10 + effort margin 2.5 (threshold 9.5)" in iteration_line(1, more)
     assert "margin" not in iteration_line(1, c)
+
+
+def test_the_parts_of_the_split_stand_beside_the_bound(events):
+    (assessed,) = (e for e in events if isinstance(e, Assessed))
+    c = assessed.certificate
+    assert c.split is not None
+    ordinary, rare = figure(c.split.ordinary.bound), figure(c.split.rare.bound)
+    assert f"UCBOG {figure(c.ucbog)} = ordinary {ordinary} + rare failures {rare} (thres" in iteration_line(1, c)
 
 
 def test_curves_as_text():

@@ -27,7 +27,7 @@ def test_the_default_is_tuned_with_the_platforms_threshold():
     found = resolved()
     assert (found.algo, found.preset, found.solver, found.seed) == ("spota", "tuned", "default", 0)
     assert found.spota == Spota(beta=60.0, n_c=MANY_DOMAINS, n_r=50, n_J=4)
-    assert found.spota.method == "studentized_reference"
+    assert found.spota.method == "split"
     assert (found.candidate, found.reference) == (default_solver(CART), reference_solver(CART))
     assert resolved(env="ball-balancer").spota == Spota(beta=50.0, n_c=MANY_DOMAINS, n_r=50, n_J=4)
     assert resolved(solver="ppo").spota == Spota(beta=60.0, n_J=50)  # it would pay for every domain

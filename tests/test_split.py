@@ -36,7 +36,7 @@ def test_the_parts_are_those_of_the_formula_on_single_rollouts():
     assert found.ordinary.mean == pytest.approx(np.mean(gains))
     assert found.rare.mean == pytest.approx(np.mean(losses))
     assert found.mean == pytest.approx(np.mean(gains) + np.mean(losses))
-    assert (found.ordinary.n, found.rare.n) == (3, 400)
+    assert (found.ordinary.n, found.rare.n) == (6, 400)
     assert (found.ordinary.alpha, found.rare.alpha) == pytest.approx((0.04, 0.01))
     assert found.rare.bound == pytest.approx(level - betting(level - np.array(losses), 0.0, level, 0.01))
     assert found.bound == pytest.approx(found.ordinary.bound + found.rare.bound)

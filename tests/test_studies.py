@@ -152,7 +152,7 @@ def test_the_page_and_the_figure_show_the_study(measured, tmp_path):
     json.dumps([row.to_dict() for row in rows], allow_nan=False)
 
 
-def test_the_default_of_the_intervals_on_gaps_is_the_one_that_the_study_chose():
-    from spota.commands.coverage_page import GAPS_ALONE
+def test_the_default_of_the_intervals_is_the_one_that_the_study_chose():
+    from spota.commands.coverage_page import CHOSEN
 
-    assert studies.Spota().method == GAPS_ALONE
+    assert studies.Spota().method == CHOSEN

@@ -21,9 +21,9 @@ from jaxtyping import Array, Float, Key
 
 from spota import rollout
 from spota.blocks import Arrays, from_arrays, to_arrays
-from spota.certificate import Certificate, Performance, Subject, fingerprint
+from spota.certificate import Certificate, Subject, fingerprint
 from spota.comparison import Comparison, Solved, compare
-from spota.domain import count
+from spota.domain import Domains, count
 from spota.effort import EXACT, Effort, gains, train_longer
 from spota.events import Assessed, BlockFinished, BlockStarted, Event, Listener, Solving
 from spota.policies import FNN, first_policy, fnn
@@ -32,10 +32,13 @@ from spota.polopt.solver import Solver, as_solver, is_optimal, with_effort
 from spota.settings import GROWTHS, NonDecrSeq, Spota
 from spota.training import imitation_progress
 from spota.types import Env, Policy
-from spota.verdict import assess, measure
+from spota.verdict import Rollouts, assess, measure
 
 Memo = Callable[[str, Callable[[], Arrays]], Arrays]
 """(name of a block, how to compute it) → its arrays, stored or computed."""
+
+PILOT = 2000
+"""Unseen domains that serve nothing but the choice of the level at which the split interval cuts."""
 
 
 def compute(name: str, block: Callable[[], Arrays]) -> Arrays:
@@ -145,6 +148,7 @@ class Keys(NamedTuple):
     effort: Key[Array, ""]
     imitation: Key[Array, ""]
     starts: Key[Array, ""]
+    pilot: Key[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -292,18 +296,25 @@ def certificate_block(
     n_c: int | None,
     notes: tuple[str, ...] = (),
 ) -> Certificate:
-    """Bootstrap the gaps, and measure the policy on unseen domains."""
+    """Measure the policy on unseen domains, and bound what it loses."""
     s, env, keys = run.settings, run.env, run.keys(iteration)
     subject = Subject(
-        env.name, _seed(run.key), env.domain.to_dict(), env.max_return, fingerprint(policy), n_c, s.n_J
+        env.name, _seed(run.key), env.domain.to_dict(), env.min_return, env.max_return, fingerprint(policy), n_c, s.n_J
     )  # fmt: skip
-    performance = _performance(run, iteration, keys.performance, policy) if s.performance_domains else None
+    performance = rollouts = None
+    if s.performance_domains:
+        found = _unseen(run, iteration, keys, policy)
+        performance = measure(
+            found["returns"], float(found["survived"].mean()), env.min_return, env.max_return, s.alpha, s.worst_share
+        )
+        compared = np.asarray(comparison.candidate_returns), np.asarray(comparison.best_known)
+        rollouts = Rollouts(*compared, found["returns"], found["pilot"])
 
     def make(report: Report) -> Arrays:
         del report
         certificate = assess(
             keys.bootstrap, comparison.gaps, subject, threshold=s.beta, method=s.method, alpha=s.alpha, n_b=s.n_b,
-            iteration=iteration, spending=s.spend_alpha, effort=effort, starts=starts,
+            iteration=iteration, spending=s.spend_alpha, rollouts=rollouts, effort=effort, starts=starts,
             improvement=float(comparison.improvement.mean()), performance=performance, notes=notes,
         )  # fmt: skip
         return {"json": np.array(certificate.to_json())}
@@ -311,19 +322,24 @@ def certificate_block(
     return Certificate.from_json(str(run.block(iteration, "certificate", 0, make)["json"]))
 
 
-def _performance(run: Procedure, iteration: int, key: Key[Array, ""], policy: Policy) -> Performance:
-    s, env = run.settings, run.env
+def _unseen(run: Procedure, iteration: int, keys: Keys, policy: Policy) -> Arrays:
+    """The policy's returns on unseen domains, one rollout each, and on those of a pilot."""
+    env, n = run.env, run.settings.performance_domains
 
     def make(report: Report) -> Arrays:
         del report
-        k_domains, k_rollouts = jax.random.split(key)
-        domains = env.domain.sample(k_domains, s.performance_domains)
-        outcome = rollout.returns(env, policy, domains, jax.random.split(k_rollouts, (s.performance_domains, 1)))
-        return {"returns": np.asarray(outcome.returns[:, 0]), "survived": np.asarray(outcome.survived[:, 0])}
+        both = _new_domains(keys.performance, env, n), _new_domains(keys.pilot, env, PILOT)
+        outcome = rollout.returns(env, policy, *jax.tree.map(lambda *parts: jnp.concatenate(parts), *both))
+        returns, survived = np.asarray(outcome.returns[:, 0]), np.asarray(outcome.survived[:, 0])
+        return {"returns": returns[:n], "survived": survived[:n], "pilot": returns[n:]}
 
-    found = run.block(iteration, "performance", s.performance_domains, make)
-    share = float(found["survived"].mean())
-    return measure(found["returns"], share, env.min_return, env.max_return, s.alpha, s.worst_share)
+    return run.block(iteration, "performance", n, make)
+
+
+def _new_domains(key: Key[Array, ""], env: Env, n: int) -> tuple[Domains, Key[Array, "n 1"]]:
+    """Domains, and a key for one rollout on each."""
+    k_domains, k_rollouts = jax.random.split(key)
+    return env.domain.sample(k_domains, n), jax.random.split(k_rollouts, (n, 1))
 
 
 def repeated(policy: Any, times: int) -> Any:

@@ -9,7 +9,7 @@ weak the optimizer is, the gap is at least what these earn more.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -83,7 +83,7 @@ def assess_policy(
     `candidate` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. What is no
     network of the policy's size is imitated by one. References are compared with the policy itself in all cases.
     """
-    settings, known = settings or Spota(), dict(against or {})
+    settings, known = replace(settings or Spota(), spend_alpha="none"), dict(against or {})  # one policy, one test
     for one in (policy, *known.values()):
         if isinstance(one, FNN | Linear):
             one.contract.check(env)

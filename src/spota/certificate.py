@@ -1,9 +1,10 @@
 """The certificate: how much return a policy can lose on an unseen domain, and how much it earns there; as a value.
 
 The first part compares: an upper bound on the mean gap to references that were trained on the very domains
-(eq_UCBOG), plus the effort margin, an upper bound on what these would gain by a longer training. The second part stands
-alone: lower bounds on what the policy earns on domains that nobody has seen. One says how much better anyone could be,
-the other how good it is.
+(eq_UCBOG), by default with the policy's rare failures counted on thousands of unseen domains (`split`), plus the effort
+margin, an upper bound on what references would gain by a longer training. The second part stands alone: lower bounds on
+what the policy earns on domains that nobody has seen. One says how much better anyone could be, the other how good it
+is.
 
 print(certificate)
 # Certified: on an unseen domain it loses on average at most 41 of return (of 2500), with probability ≈ 95 %; …
@@ -22,12 +23,10 @@ from jaxtyping import PyTree
 from spota.blocks import to_arrays
 from spota.bootstrap import INTERVALS, UNITS
 from spota.files import plain
+from spota.split import QUANTILE, Part, Split
 
-METHODS = tuple(f"{interval}_{unit}" for unit in UNITS for interval in INTERVALS)
-"""The intervals that can decide; `basic_pooled` is the paper's."""
-
-SPENDING = ("none", "halves", "squares")
-"""How α is spent over the iterations: not at all, α/2^k, or 6α/(πk)²."""
+METHODS = (*(f"{interval}_{unit}" for unit in UNITS for interval in INTERVALS), "split")
+"""The intervals that can decide; `basic_pooled` is the paper's, `split` is ours."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,7 @@ class Subject:
     seed: int
     domain: Mapping[str, Any]
     """The table of the distribution, as `DomainDistribution.to_dict` gives it."""
+    min_return: float
     max_return: float
     policy_sha256: str | None
     """See `fingerprint`."""
@@ -102,8 +102,9 @@ class Certificate:
     env: str
     seed: int
     ucbog: float
-    """The upper bound that decided, interval and effort margin together; +inf if there are too few gaps."""
+    """The upper bound that decided, interval and effort margin together; +inf if nothing is known."""
     mean_gap: float
+    """The estimate that the interval belongs to: both parts of the split together, or the mean of the gaps."""
     confidence: float
     """1 − α of the whole run."""
     threshold: float
@@ -113,7 +114,12 @@ class Certificate:
     method: str
     """The interval that decided, one of METHODS."""
     intervals: Mapping[str, float]
-    """Upper bounds on the mean gap by every method; `mrp` sees the gaps before outlier rejection."""
+    """Upper bounds on the mean gap by every method; `mrp` sees the gaps before outlier rejection, and there is a
+    `split` only with unseen domains."""
+    split: Split | None
+    """The loss in its two parts, ordinary and rare; None without unseen domains, or if returns leave their range."""
+    largest_loss: float
+    """max_return − min_return, which no loss and so no bound exceeds; +inf if returns leave this range."""
     effort_margin: float | None
     """Upper bound on what the references would gain by a longer training, which they lack as opponents; 0 for an exact
     solver, None if nobody measured it."""
@@ -128,7 +134,7 @@ class Certificate:
     effort_alpha: float
     """The probability of error that the effort margin of this iteration was given."""
     spending: str
-    """How α is spent over the iterations, one of SPENDING."""
+    """How α is spent over the iterations: none or squares."""
     negative_share: float
     """Share of gaps that were negative before outlier rejection: there the reference lost."""
     clipped_share: float
@@ -153,7 +159,8 @@ class Certificate:
 
     def __str__(self) -> str:
         """What a roboticist needs to know, in sentences."""
-        lines = [self.sentence, *([self.effort] if self.effort_references else [])]
+        lines = [self.sentence, *([self.parts] if self.parts else [])]
+        lines += [self.effort] if self.effort_references else []
         lines += [str(self.performance)] if self.performance else []
         return "\n".join([*lines, *(f"Warning: {warning}" for warning in self.warnings)])
 
@@ -166,12 +173,39 @@ class Certificate:
                 f"Certified: on an unseen domain it loses on average at most {figure(self.ucbog)} of return{scale}, "
                 f"with probability ≈ {percent(self.confidence)}; the threshold was {figure(self.threshold)}."
             )
-        if not math.isfinite(self.ucbog):
+        if not self.bounded:
             return "Not certified: there is no upper bound on what it loses on an unseen domain."
         return (
             f"Not certified: on an unseen domain it may lose {figure(self.ucbog)} of return{scale} on average, more "
             f"than the threshold of {figure(self.threshold)} (confidence ≈ {percent(self.confidence)})."
         )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the bound says more than that no two returns differ by more than their range."""
+        return self.ucbog < self.largest_loss
+
+    @property
+    def parts(self) -> str:
+        """The loss in its two parts, in sentences; nothing unless the split interval decided."""
+        if self.split is None or self.method != "split":
+            return ""
+        ordinary, rare = self.split.ordinary, self.split.rare
+        return (
+            f"The mean loss is {figure(self.mean_gap)}. Ordinary: {figure(ordinary.mean)}, at most "
+            f"{figure(ordinary.bound)} ({ordinary.n} domains of {self.n_G} references). Rare failures: "
+            f"{figure(rare.mean)}, at most {figure(rare.bound)} ({rare.n} unseen domains); {self._failures(self.split)}"
+        )
+
+    def _failures(self, split: Split) -> str:
+        short = (
+            f"short of {figure(split.level)}, a return that {percent(1 - QUANTILE)} of the machines reach, by more "
+            f"than {figure(split.shortfall)}"
+        )
+        if not split.failing:
+            return f"on none of the machines it falls {short}."
+        carried = f"these carry {percent(split.carried)} of the loss"
+        return f"on {percent(split.failing)} of the machines it falls {short}, and {carried}."
 
     @property
     def effort(self) -> str:
@@ -187,8 +221,9 @@ class Certificate:
 
     @property
     def claims(self) -> dict[str, float]:
-        """What each interval claims together with the effort margin."""
-        return {name: bound + (self.effort_margin or 0.0) for name, bound in self.intervals.items()}
+        """What each interval claims together with the effort margin; no more than there is to lose."""
+        margin = self.effort_margin or 0.0
+        return {name: min(bound + margin, self.largest_loss) for name, bound in self.intervals.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON; an infinite bound becomes "inf"."""
@@ -207,10 +242,13 @@ class Certificate:
             raise ValueError(
                 f"This is no certificate of this spota: {', '.join(sorted(unknown))} is missing or unknown."
             )
-        fields["ucbog"] = float(fields["ucbog"])
+        fields |= {name: float(fields[name]) for name in ("ucbog", "largest_loss")}
         if fields["effort_margin"] is not None:
             fields["effort_margin"] = float(fields["effort_margin"])
         fields["intervals"] = {name: float(bound) for name, bound in fields["intervals"].items()}
+        if fields["split"] is not None:
+            parts = {name: Part(**fields["split"][name]) for name in ("ordinary", "rare")}
+            fields["split"] = Split(**{**fields["split"], **parts})
         fields["warnings"] = tuple(fields["warnings"])
         if fields["performance"] is not None:
             measured = dict(fields["performance"])

@@ -7,12 +7,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from spota import devices, rollout
 from spota.blocks import Arrays, from_arrays, to_arrays
 from spota.domain import Domains
-from spota.gap import Gaps, gap_samples, reject_outliers
+from spota.gap import RULES, Gaps, best_known_returns, check_choice, gap_samples, lost, reject_outliers
 from spota.polopt.rows import Rows, Score, row_returns
 from spota.polopt.solve import Solution
 from spota.types import Env, Policy
@@ -59,8 +59,8 @@ class Comparison(eqx.Module):
     reference_returns: Float[Array, "n_G n_r n_J"]
     improvement: Float[Array, "n_G"]
     """Mean gain of each reference over its start, on its own domains."""
-    cross_gaps: Float[Array, "n_G n_G n_r"]
-    """[k', k, i]: gap against reference k' on domain ξ_i^k; NaN where nobody asked."""
+    best_known: Float[Array, "n_G n_r n_J"]
+    """Returns of the best policy known for the domains of each reference: its own, unless it lost on average."""
     gaps: Gaps
 
     def to_arrays(self) -> Arrays:
@@ -72,7 +72,7 @@ class Comparison(eqx.Module):
         """Read what `to_arrays` wrote."""
         a = {name: jnp.asarray(value) for name, value in arrays.items()}
         gaps = Gaps(**{name: a[f"gaps.{name}"] for name in ("raw", "final", "replaced", "clipped")})
-        own = ("candidate_returns", "reference_returns", "improvement", "cross_gaps")
+        own = ("candidate_returns", "reference_returns", "improvement", "best_known")
         return cls(**{name: a[name] for name in own}, gaps=gaps)
 
 
@@ -95,11 +95,16 @@ def compare(
     candidate_returns = returns_everywhere(env, candidate, references.domains, keys)
     reference_returns = returns_of_each(env, references.policy, references.domains, keys, chunk)
     raw = gap_samples(reference_returns, candidate_returns)  # SPOTA_optgap_diff_sample
-    cross = _cross_gaps(env, references, keys, candidate_returns, raw, chunk)
-    gaps = _reject(raw, cross, rule)  # SPOTA_outlier_rejection_start
+    gaps, best_known = Gaps.untouched(raw), reference_returns
+    asked = _asked(raw, rule)
+    if asked.any():
+        cross = _cross_returns(env, references, keys, asked, chunk)
+        cross_gaps = np.mean(cross - np.asarray(candidate_returns), axis=-1)
+        gaps = _reject(raw, jnp.asarray(cross_gaps), rule)  # SPOTA_outlier_rejection_start
+        best_known = best_known_returns(candidate_returns, reference_returns, jnp.asarray(cross))
     before = candidate_returns if starts is None else returns_of_each(env, starts, references.domains, keys, chunk)
     improvement = gap_samples(reference_returns, before).mean(axis=1)
-    return Comparison(candidate_returns, reference_returns, improvement, cross, gaps)
+    return Comparison(candidate_returns, reference_returns, improvement, best_known, gaps)
 
 
 def returns_everywhere(
@@ -132,26 +137,30 @@ def returns_of_each(
     return jnp.concatenate(parts)[:K].reshape(K, n, m)
 
 
-def _cross_gaps(
+def _asked(raw: Float[Array, "n_G n_r"], rule: str) -> Bool[np.ndarray, "n_G n_r"]:
+    """The domains on which all references must show what they earn: those of a lost one and, by domain, lost ones."""
+    check_choice("rule", rule, RULES)
+    of_lost = np.repeat(np.asarray(lost(raw))[:, None], raw.shape[1], axis=1)
+    return of_lost if rule == "reference" else of_lost | (np.asarray(raw) < 0)
+
+
+def _cross_returns(
     env: Env,
     references: Solved,
     keys: Key[Array, "n_G n_r n_J"],
-    candidate_returns: Float[Array, "n_G n_r n_J"],
-    raw: Float[Array, "n_G n_r"],
+    asked: Bool[np.ndarray, "n_G n_r"],
     chunk: int | None,
-) -> Float[Array, "n_G n_G n_r"]:
-    """The gaps against all references on those domains where the own one lost; NaN elsewhere."""
-    n_G = raw.shape[0]
-    cross = np.full((n_G, *raw.shape), np.nan, np.float32)
-    lost = np.nonzero(np.asarray(raw) < 0)
-    if lost[0].size:
-        there = {name: np.asarray(column)[lost] for name, column in references.domains.items()}
-        domains = {name: jnp.asarray(np.tile(column, (n_G, 1))) for name, column in there.items()}
-        same_keys = keys[lost]  # for every reference
-        same_keys = jnp.broadcast_to(same_keys[None], (n_G, *same_keys.shape))
-        theirs = np.asarray(returns_of_each(env, references.policy, domains, same_keys, chunk))
-        cross[:, *lost] = (theirs - np.asarray(candidate_returns)[lost]).mean(axis=-1)
-    return jnp.asarray(cross)
+) -> Float[np.ndarray, "n_G n_G n_r n_J"]:
+    """[k', k, i]: the returns of reference k' on domain ξ_i^k where they are asked for; NaN elsewhere."""
+    n_G = asked.shape[0]
+    cross = np.full((n_G, *keys.shape), np.nan, np.float32)
+    where = np.nonzero(asked)
+    there = {name: np.asarray(column)[where] for name, column in references.domains.items()}
+    domains = {name: jnp.asarray(np.tile(column, (n_G, 1))) for name, column in there.items()}
+    same_keys = keys[where]  # for every reference
+    same_keys = jnp.broadcast_to(same_keys[None], (n_G, *same_keys.shape))
+    cross[:, *where] = np.asarray(returns_of_each(env, references.policy, domains, same_keys, chunk))
+    return cross
 
 
 _reject = eqx.filter_jit(reject_outliers)  # one program instead of twenty small ones

@@ -49,7 +49,12 @@ def doubts(c: Certificate) -> Iterator[str]:
         )
     if c.n_G < FEW_REFERENCES:
         yield f"Only {c.n_G} references were compared; below {FEW_REFERENCES} every interval is a guess. Set n_G to 20."
-    if c.largest_gap_share > MUCH_OF_THE_GAP and c.n_G * c.n_r > 1:
+    if c.split is not None and rare_failures_decide(c):
+        yield (
+            f"Rare failures alone may cost {figure(c.split.rare.bound)} on average, more than the threshold: no number "
+            "of references certifies this policy. Train it on more domains, or measure more unseen ones."
+        )
+    if one_domain_decides(c):
         yield (
             f"One domain carries {percent(c.largest_gap_share)} of the total gap: the mean says little about it, and "
             "another draw of domains could give another verdict."
@@ -64,7 +69,8 @@ def doubts(c: Certificate) -> Iterator[str]:
     if c.performance and not c.performance.in_range:
         yield (
             f"Some returns lie outside {figure(c.performance.low)} … {figure(c.performance.high)}, the range that the "
-            "platform states (min_reward, max_reward); without it there are no bounds on the performance."
+            "platform states (min_reward, max_reward); without it there are no bounds on the performance, and no split "
+            "of the loss."
         )
 
 
@@ -72,6 +78,16 @@ def still_improving(c: Certificate) -> bool:
     """Whether a longer training gains so much that the references cannot count as the best for their domains."""
     gain = c.effort_gain or 0.0
     return gain > MUCH_MORE * c.mean_gap and gain > HARDLY_ANYTHING * c.threshold
+
+
+def one_domain_decides(c: Certificate) -> bool:
+    """Whether one gap carries much of the mean; the split does not take the mean of crashes from so few domains."""
+    return c.method != "split" and c.largest_gap_share > MUCH_OF_THE_GAP and c.n_G * c.n_r > 1
+
+
+def rare_failures_decide(c: Certificate) -> bool:
+    """Whether what the policy loses below its level is too much already."""
+    return c.method == "split" and c.split is not None and c.split.rare.bound > c.threshold
 
 
 def repeated(c: Certificate, iteration: int) -> Iterator[str]:
@@ -82,5 +98,5 @@ def repeated(c: Certificate, iteration: int) -> Iterator[str]:
         yield (
             f"This is the run's candidate number {iteration}; those before it were refused. Each was tested at "
             f"{percent(each)}, so that the chance of passing one of them by luck adds up to at most {luck}. "
-            "spend_alpha = halves keeps it at that of one test."
+            "spend_alpha = squares keeps it at that of one test."
         )

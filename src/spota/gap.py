@@ -46,6 +46,12 @@ class Gaps(eqx.Module):
     clipped: Bool[Array, "n_G n_r"]
     """Still negative after replacement, therefore set to zero, the theoretical minimum."""
 
+    @classmethod
+    def untouched(cls, raw: Float[Array, "n_G n_r"]) -> "Gaps":
+        """Gaps of which none had to be replaced or clipped."""
+        nowhere = jnp.zeros(raw.shape, bool)
+        return cls(raw, raw, nowhere, nowhere)
+
     @property
     def negative_share(self) -> Scalar:
         """Share of raw gaps that are negative: there the reference failed to improve on the candidate."""

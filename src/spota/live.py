@@ -46,12 +46,21 @@ def duration(seconds: float) -> str:
 def iteration_line(iteration: int, c: Certificate) -> str:
     """What an iteration found, in one line."""
     domains = f"n_r = {c.n_r}" if c.n_c is None else f"n_c = {c.n_c}, n_r = {c.n_r}"
-    parts = f"{figure(c.intervals[c.method])} + effort margin {figure(c.effort_margin or 0.0)}"
-    margin = f" = {parts}" if c.effort_references else ""
+    parts = _parts(c)
+    sum_of_them = f" = {' + '.join(parts)}" if len(parts) > 1 else ""
     return (
-        f"iteration {iteration}: {domains}: UCBOG {figure(c.ucbog)}{margin} (threshold {figure(c.threshold)}), "
+        f"iteration {iteration}: {domains}: UCBOG {figure(c.ucbog)}{sum_of_them} (threshold {figure(c.threshold)}), "
         f"mean gap {figure(c.mean_gap)}, {percent(c.negative_share)} of the gaps negative"
     )
+
+
+def _parts(c: Certificate) -> list[str]:
+    """What the bound is the sum of."""
+    if c.method == "split" and c.split is not None:
+        parts = [f"ordinary {figure(c.split.ordinary.bound)}", f"rare failures {figure(c.split.rare.bound)}"]
+    else:
+        parts = [figure(c.intervals[c.method])]
+    return [*parts, f"effort margin {figure(c.effort_margin or 0.0)}"] if c.effort_references else parts
 
 
 @dataclass

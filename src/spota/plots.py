@@ -23,6 +23,7 @@ LINES = {
     "bca": ("-.", "^"),
     "studentized": (":", "D"),
     "student_t": ("-", "x"),
+    "split": ("-", "*"),
 }
 
 
@@ -246,11 +247,12 @@ def _coverage_panel(axes: Axes, rows: Sequence[Coverage]) -> None:
     axes.axhline(95, color=GREY, lw=1)
     n_r = [r.case.n_r for r in rows]
     for method in METHODS:
-        interval, unit = method.rsplit("_", 1)
-        line, marker = LINES[interval]
-        color = BLUE if unit == "reference" else ORANGE
+        interval, _, unit = method.rpartition("_")
+        line, marker = LINES[interval or method]
+        color = {"reference": BLUE, "pooled": ORANGE}.get(unit, GREEN)
         values = [r.covers_mean[method] for r in rows]
-        axes.plot(n_r, values, ls=line, marker=marker, ms=4, color=color, label=f"{interval}, {unit}")
+        label = f"{interval}, {unit}" if interval else method
+        axes.plot(n_r, values, ls=line, marker=marker, ms=4, color=color, label=label)
     axes.set(xscale="log", xlabel="domains a reference, $n_r$")
     axes.set_xticks(n_r, [str(n) for n in n_r])
     axes.minorticks_off()

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spota.bootstrap import check_alpha
-from spota.certificate import METHODS, SPENDING
+from spota.certificate import METHODS
 from spota.gap import RULES, check_choice
 from spota.policies import Start
 from spota.polopt import default_start
+from spota.spending import SPENDING
 from spota.types import Env
 
 NonDecrSeq = Callable[[int, int], int]
@@ -37,6 +38,14 @@ PAPER: dict[str, dict[str, Any]] = {
     "cart-pole": {"beta": 60.0, "n_J": 50},
 }
 """What tab_exp_hparams says about a platform."""
+AS_PUBLISHED: dict[str, Any] = {
+    "method": "basic_pooled",
+    "rejection": "first",
+    "spend_alpha": "none",
+    "effort_references": 0,
+    "performance_domains": 2000,
+}
+"""The paper's procedure, where ours differs from it."""
 THRESHOLD = 0.025
 """β as a share of the largest return, or of the largest cost, where the paper has none; its own are 0.024 and 0.025."""
 
@@ -68,21 +77,22 @@ class Spota:
     """No iteration begins after this time; time before an interruption counts."""
     growth: str = "linear"
     """How n_c and n_r grow over the iterations: linear (the paper's), doubling or constant."""
-    method: str = "studentized_reference"
+    method: str = "split"
     """The interval that decides; docs/coverage.md says why, and `basic_pooled` is the paper's."""
-    rejection: str = "first"
-    """A negative gap is replaced by the first better reference's (the paper's), or by the best."""
+    rejection: str = "reference"
+    """What another reference replaces: one that lost on average over its own domains (reference), or each negative gap,
+    by that of the first better one (first, the paper's) or of the best."""
     warm_start: bool = False
     """Whether a candidate starts from the one before."""
-    spend_alpha: str = "none"
-    """Whether α is spent over the iterations, each of which is a test: none (the paper's), halves or squares."""
+    spend_alpha: str = "squares"
+    """Whether α is spent over the iterations, each of which is a test: squares, or none (the paper's)."""
     effort_references: int | None = None
     """How many references are trained once more and longer, to measure what they still gain; None means a quarter of
     them, at least 4, and 0 does not measure it."""
     effort_factor: int = 3
     """How many times as long."""
-    performance_domains: int = 2000
-    """Unseen domains for the bounds on the return; 0 leaves them out."""
+    performance_domains: int = 20_000
+    """Unseen domains for the rare failures and for the bounds on the return; 0 leaves both out."""
     worst_share: float = 0.2
     """The share of rollouts that counts as worst."""
     hidden: tuple[int, ...] = (16, 16)
@@ -114,6 +124,11 @@ class Spota:
         check_choice("rejection", self.rejection, RULES)
         check_choice("spend_alpha", self.spend_alpha, SPENDING)
         check_choice("growth", self.growth, GROWTHS)
+        if self.method == "split" and not self.performance_domains:
+            raise ValueError(
+                "method='split' counts rare failures on unseen domains, and performance_domains=0 leaves these out; "
+                "write performance_domains=20000, or method='studentized_reference'."
+            )
 
     @property
     def n_effort(self) -> int:
@@ -137,9 +152,9 @@ class Spota:
 
     @classmethod
     def paper(cls, env_name: str, **others: Any) -> "Spota":
-        """The values of tab_exp_hparams, with the paper's interval and without an effort margin."""
+        """The values of tab_exp_hparams, and the paper's interval, rejection and tests; there is no effort margin."""
         check_choice("env_name", env_name, PAPER)
-        return cls(**{"method": "basic_pooled", "effort_references": 0, **PAPER[env_name], **others})
+        return cls(**{**AS_PUBLISHED, **PAPER[env_name], **others})
 
 
 def _at_least(name: str, value: int, least: int) -> None:

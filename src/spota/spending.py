@@ -11,6 +11,9 @@ import math
 
 from spota.bootstrap import check_alpha
 
+SPENDING = ("none", "squares")
+"""Whether α is spent over the candidates of a run: each has all of it, or 6α/(πk)²."""
+
 
 def spent(alpha: float, candidate: int, look: int = 1, looks: int = 1) -> float:
     """α of one look at one candidate: 6α/(πk)² for candidate k = 1, 2, …, in equal parts for its looks.

@@ -31,6 +31,8 @@ QUANTILE = 0.05
 """The policy's returns below this quantile count as rare; on the Cart-Pole 5 to 20 % serve equally, 1 % less well."""
 SHARE = 0.8
 """The share of α for the ordinary loss: a few references leave more open than thousands of unseen domains."""
+FAILURE = 0.2
+"""A policy fails on a domain if it falls short of the level by more than this share of the range of returns."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Part:
     mean: float
     bound: float
     n: int
-    """References, or unseen domains."""
+    """Domains that it was measured on: those of all references, or unseen ones."""
     alpha: float
     """The probability that the bound is wrong."""
 
@@ -54,7 +56,13 @@ class Split:
     rare: Part
     """E[f(C) − C]: what the policy loses below the level."""
     level: float
-    """c: the return below which the policy counts as failed."""
+    """c: the return below which losses count as rare."""
+    failing: float
+    """Share of the unseen domains on which the policy fails: more than `shortfall` below the level."""
+    shortfall: float
+    """FAILURE of the range of returns."""
+    failing_loss: float
+    """What these domains contribute to the mean of the rare loss."""
     bound: float
     """On the whole gap: never on the wrong side of its mean, and within what returns can differ by."""
 
@@ -67,6 +75,11 @@ class Split:
     def alpha(self) -> float:
         """The probability that the bound is wrong."""
         return self.ordinary.alpha + self.rare.alpha
+
+    @property
+    def carried(self) -> float:
+        """The share of the mean gap that the failures carry."""
+        return min(self.failing_loss / self.mean, 1.0) if self.failing_loss > 0 and self.mean > 0 else 0.0
 
 
 def crash_level(pilot_returns: Samples, quantile: float = QUANTILE) -> float:
@@ -101,10 +114,10 @@ def split_upper(
     gains, losses = _parts(candidate_returns, reference_returns, unseen_returns, level, min_return, max_return)
     alphas = _shared(alpha, share)
     most = min(float(reference_bound(gains, alphas[0])), max_return - level)  # as f(C) ≥ c
-    ordinary = Part(float(gains.mean()), most, gains.shape[0], alphas[0])
+    ordinary = Part(float(gains.mean()), most, gains.size, alphas[0])
     rare = Part(float(losses.mean()), rare_bound(losses, level - min_return, alphas[1]), losses.size, alphas[1])
-    lowest = max(ordinary.mean + rare.mean, 0.0)
-    return Split(ordinary, rare, level, max(ordinary.bound + rare.bound, lowest))
+    bound = max(ordinary.bound + rare.bound, ordinary.mean + rare.mean, 0.0)
+    return Split(ordinary, rare, level, *_failures(losses, max_return - min_return), bound)
 
 
 def split_lower(
@@ -126,9 +139,10 @@ def split_lower(
     gains, losses = _parts(candidate_returns, reference_returns, unseen_returns, level, min_return, max_return)
     alphas = _shared(alpha, share)
     least = max(-float(reference_bound(-gains, alphas[0])), min_return - max_return)
-    ordinary = Part(float(gains.mean()), least, gains.shape[0], alphas[0])
+    ordinary = Part(float(gains.mean()), least, gains.size, alphas[0])
     rare = Part(float(losses.mean()), _at_least(losses, level - min_return, alphas[1]), losses.size, alphas[1])
-    return Split(ordinary, rare, level, max(ordinary.bound + rare.bound, 0.0))
+    bound = max(ordinary.bound + rare.bound, 0.0)
+    return Split(ordinary, rare, level, *_failures(losses, max_return - min_return), bound)
 
 
 def gap_at_least(
@@ -201,13 +215,25 @@ def _parts(
     return gains, np.maximum(unseen, level) - unseen
 
 
+def _failures(losses: Float[np.ndarray, " n"], width: float) -> tuple[float, float, float]:
+    """Share of the domains on which the policy fails, the shortfall that this takes, and the mean loss there."""
+    failed = losses > FAILURE * width
+    return float(failed.mean()), FAILURE * width, float(np.where(failed, losses, 0.0).mean())
+
+
+def in_range(returns: Returns | Samples, low: float, high: float) -> bool:
+    """Whether returns keep to the range that was promised for them; NaN is in no range."""
+    x = np.asarray(returns, np.float64)
+    slack = 1e-6 * (high - low)  # a float32 return may pass the end of its range by a rounding
+    return bool(np.all((x >= low - slack) & (x <= high + slack)))
+
+
 def _within(name: str, returns: Returns | Samples, low: float, high: float) -> np.ndarray:
     """The returns in float64, once it is sure that they keep to their range."""
     x = np.asarray(returns, np.float64)
     if x.size == 0:
         raise ValueError(f"{name} has shape {x.shape}, no return at all; give at least one.")
-    slack = 1e-6 * (high - low)  # a float32 return may pass the end of its range by a rounding
-    if not np.all((x >= low - slack) & (x <= high + slack)):  # NaN is in no range
+    if not in_range(x, low, high):
         raise ValueError(
             f"{name} from {x.min()} to {x.max()} leave the range of returns, {low} to {high}; look for rollouts that "
             "diverged, or write the min_return and max_return that no rollout can pass."

@@ -28,7 +28,7 @@ SIGMA = 0.15  # how far the example's candidate is off, tab_params_ill_exmpl
 STATED = (1, 5, 10, 30, 100)  # sample sizes whose exact bias is stated
 ALPHA = 0.05
 REPLICATIONS = ("mrp", "i2rp", "a2rp")
-COLUMNS = tuple(dict.fromkeys((*METHODS, "split", *REPLICATIONS)))
+COLUMNS = (*METHODS, *REPLICATIONS)
 SCALES = {"exponential": 1.0, "crash": 12.0}
 """The mean of synthetic gaps, crashes aside; their returns are on the same scale."""
 CRASHES = (0.002, 0.01, 0.02)

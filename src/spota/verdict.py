@@ -1,33 +1,51 @@
-"""Gaps, effort and returns → a certificate: what follows from them, at which confidence, and what to doubt."""
+"""Gaps, rollouts and effort → a certificate: what follows from them, at which confidence, and what to doubt."""
 
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Array, Float, Key
 
 from spota import bounds
-from spota.bootstrap import all_intervals, check_alpha
-from spota.certificate import METHODS, SPENDING, Certificate, Performance, Subject
+from spota.bootstrap import all_intervals, shortcomings
+from spota.certificate import METHODS, Certificate, Performance, Subject
 from spota.doubts import doubts, repeated
 from spota.effort import Effort
 from spota.gap import Gaps, check_choice
 from spota.replications import mrp
+from spota.spending import SPENDING, spent
+from spota.split import Returns, Split, crash_level, in_range, split_upper
 
 EFFORT_SHARE = 0.2
 """The effort margin's share of α; the interval has the rest, so that both hold together with 1 − α."""
+RESAMPLED = ("basic", "percentile", "bca", "studentized")
+"""The intervals that need resamples."""
 
 
-def spent_alpha(alpha: float, iteration: int, spending: str) -> float:
-    """α_k of iteration k = 1, 2, …; but for "none", all of them together sum up to α."""
-    check_alpha(alpha)
-    check_choice("spending", spending, SPENDING)
-    if iteration < 1:
-        raise ValueError(f"iteration={iteration}: iterations count from 1.")
-    shares = {"none": 1.0, "halves": 2.0**-iteration, "squares": 6 / (math.pi * iteration) ** 2}
-    return alpha * shares[spending]
+@dataclass(frozen=True)
+class Rollouts:
+    """Single returns, which the split interval needs: gaps alone do not show what happens rarely."""
+
+    candidate: Returns
+    """On the domains of the references."""
+    best_known: Returns
+    """Those of the best policy known for the domains of each reference, with the same random numbers."""
+    unseen: Float[np.ndarray, " n"]
+    """The candidate's on unseen domains, one rollout each, in the order in which they were drawn."""
+    pilot: Float[np.ndarray, " m"]
+    """The same on domains that serve nothing but the choice of the level."""
+
+    def in_range(self, low: float, high: float) -> bool:
+        """Whether all of them keep to the range of returns."""
+        return all(in_range(x, low, high) for x in (self.candidate, self.best_known, self.unseen, self.pilot))
+
+    def split(self, low: float, high: float, alpha: float) -> Split:
+        """The gap in its two parts."""
+        level = min(max(crash_level(self.pilot), low), high)  # a return may pass the end of its range by a rounding
+        return split_upper(self.candidate, self.best_known, self.unseen, level, low, high, alpha)
 
 
 def measure(
@@ -66,36 +84,44 @@ def assess(
     n_b: int = 1000,
     iteration: int = 1,
     spending: str = "none",
+    rollouts: Rollouts | None = None,
     effort: Effort | None = None,
     starts: Mapping[str, int] | None = None,
     improvement: float | None = None,
     performance: Performance | None = None,
     notes: tuple[str, ...] = (),
 ) -> Certificate:
-    """Bootstrap the gaps and state what follows (SPOTA_UCBOG).
+    """Bound the mean gap in every way there is, and state what follows from the one that decides (SPOTA_UCBOG).
 
-    `effort` is None where nobody measured what a longer training gains; `improvement` is the mean raw gap unless given.
+    Without `rollouts` there is no split. `effort` is None where nobody measured what a longer training gains;
+    `improvement` is the mean raw gap unless given.
     """
     check_choice("method", method, METHODS)
-    here = spent_alpha(alpha, iteration, spending)
+    check_choice("spending", spending, SPENDING)
+    here = alpha if spending == "none" else spent(alpha, candidate=iteration)
     for_effort = EFFORT_SHARE * here if effort is not None and effort.gains.size else 0.0
     now = here - for_effort
     margin = None if effort is None else effort.margin(for_effort)
-    intervals = all_intervals(key, gaps.final, now, n_b)
-    intervals["mrp"] = float(mrp(gaps.raw.mean(axis=1), now).upper)
+    low, high = subject.min_return, subject.max_return
+    kept = (rollouts is None or rollouts.in_range(low, high)) and (performance is None or performance.in_range)
+    largest = high - low if kept else math.inf
+    split = rollouts.split(low, high, now) if rollouts is not None and kept else None
+    intervals = _intervals(key, gaps, split, method, now, n_b, largest)
     final = np.asarray(gaps.final, np.float64)
     n_G, n_r = final.shape
-    ucbog = intervals[method] + (margin or 0.0)
+    ucbog = min(intervals[method] + (margin or 0.0), largest)
     certificate = Certificate(
         env=subject.env,
         seed=subject.seed,
         ucbog=ucbog,
-        mean_gap=float(final.mean()),
+        mean_gap=max(split.mean, 0.0) if split is not None and method == "split" else float(final.mean()),
         confidence=1 - alpha,
         threshold=threshold,
         certified=ucbog <= threshold,
         method=method,
         intervals=intervals,
+        split=split,
+        largest_loss=largest,
         effort_margin=margin,
         effort_gain=None if effort is None else effort.gain,
         effort_references=0 if effort is None else effort.gains.size,
@@ -119,4 +145,22 @@ def assess(
         performance=performance,
         warnings=notes,
     )
-    return dataclasses.replace(certificate, warnings=(*doubts(certificate), *repeated(certificate, iteration), *notes))
+    told = *doubts(certificate), *_too_few(certificate, n_b), *repeated(certificate, iteration), *notes
+    return dataclasses.replace(certificate, warnings=told)
+
+
+def _intervals(
+    key: Key[Array, ""], gaps: Gaps, split: Split | None, method: str, alpha: float, n_b: int, largest: float
+) -> dict[str, float]:
+    """Every upper bound; if the split is to decide and cannot, there is none."""
+    found = all_intervals(key, gaps.final, alpha, n_b, largest)
+    found["mrp"] = min(float(mrp(gaps.raw.mean(axis=1), alpha).upper), largest)
+    if split is not None or method == "split":
+        found["split"] = math.inf if split is None else split.bound
+    return found
+
+
+def _too_few(c: Certificate, n_b: int) -> Iterator[str]:
+    """Settings that cannot give the confidence, where resampling decided."""
+    if c.method.startswith(RESAMPLED):
+        yield from shortcomings(c.n_G, n_b, c.alpha)

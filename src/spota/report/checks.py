@@ -4,7 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spota.certificate import Certificate, figure, percent
-from spota.doubts import FEW_REFERENCES, MANY_LOSE, MUCH_MORE, MUCH_OF_THE_GAP, still_improving
+from spota.doubts import (
+    FEW_REFERENCES,
+    MANY_LOSE,
+    MUCH_MORE,
+    MUCH_OF_THE_GAP,
+    one_domain_decides,
+    rare_failures_decide,
+    still_improving,
+)
 from spota.report.coverage import Measured, interval_name, measured
 from spota.report.words import plural
 
@@ -42,16 +50,32 @@ def checks(c: Certificate, iterations: int = 1) -> Iterator[Check]:
         c.clipped_share < 1,
     )
     yield Check("References", str(c.n_G), f"Below {FEW_REFERENCES} every interval is a guess.", c.n_G >= FEW_REFERENCES)
-    yield Check(
-        "Largest gap",
-        percent(c.largest_gap_share),
-        f"Of the total, by one domain. Above {percent(MUCH_OF_THE_GAP)} this domain decides.",
-        c.largest_gap_share <= MUCH_OF_THE_GAP or c.n_G * c.n_r == 1,
-    )
+    yield _rare(c) if c.split is not None and c.method == "split" else _largest_gap(c)
     yield _agreement(c)
     yield _coverage(c, measured(c.n_G, c.n_r))
     if iterations > 1:
         yield _tests(c, iterations)
+
+
+def _rare(c: Certificate) -> Check:
+    assert c.split is not None  # it decided
+    rare = c.split.rare
+    return Check(
+        "Rare failures cost",
+        figure(rare.mean),
+        f"On average, and at most {figure(rare.bound)}, counted on {rare.n} unseen domains. More than the threshold "
+        "would refuse the policy whatever the references do.",
+        not rare_failures_decide(c),
+    )
+
+
+def _largest_gap(c: Certificate) -> Check:
+    return Check(
+        "Largest gap",
+        percent(c.largest_gap_share),
+        f"Of the total, by one domain. Above {percent(MUCH_OF_THE_GAP)} this domain decides.",
+        not one_domain_decides(c),
+    )
 
 
 def _effort(c: Certificate) -> Check:
@@ -78,7 +102,7 @@ def _coverage(c: Certificate, m: Measured) -> Check:
         "Measured coverage",
         m.words(c.method),
         f"How often the interval that decided ({interval_name(c.method)}; nominal {m.nominal:.0f} %) was right where "
-        f"the truth is known, with {m.n_G} references and {plural(m.n_r, 'domain')} each.",
+        f"the truth is known, rare crashes included, with {m.n_G} references and {plural(m.n_r, 'domain')} each.",
         m.lowest[c.method] >= m.nominal - 5,
     )
 
@@ -88,6 +112,6 @@ def _tests(c: Certificate, iterations: int) -> Check:
     meaning = (
         "Each iteration tried to pass; the confidence holds for all of them together."
         if spent
-        else 'Each iteration tried to pass, and each may pass by chance; spend_alpha = "halves" accounts for it.'
+        else 'Each iteration tried to pass, and each may pass by chance; spend_alpha = "squares" accounts for it.'
     )
     return Check("Tests", str(iterations), meaning, spent)

@@ -48,7 +48,8 @@ def measured(n_G: int, n_r: int) -> Measured:
     study = _study()
     near_G = _nearest(n_G, {row["case"]["n_G"] for row in study["cases"]})
     near_r = _nearest(n_r, {row["case"]["n_r"] for row in study["cases"]})
-    rows = [row for row in study["cases"] if (row["case"]["n_G"], row["case"]["n_r"]) == (near_G, near_r)]
+    studied = [*study["cases"], *study["crashes"]]
+    rows = [row for row in studied if (row["case"]["n_G"], row["case"]["n_r"]) == (near_G, near_r)]
     methods = rows[0]["covers_mean"]
     values = {method: [row["covers_mean"][method] for row in rows] for method in methods}
     lowest, highest = ({m: pick(v) for m, v in values.items()} for pick in (min, max))
@@ -57,6 +58,8 @@ def measured(n_G: int, n_r: int) -> Measured:
 
 def interval_name(method: str) -> str:
     """studentized_reference → bootstrap-t, whole references."""
+    if method == "split":
+        return "split, ordinary and rare"
     kind, _, unit = method.rpartition("_")
     return f"{INTERVALS[kind]}, {UNITS[unit]}" if kind else "MRP, before outlier rejection"
 

@@ -10,6 +10,11 @@ from spota.report.story import GapSamples, Iteration, Learning
 from spota.report.traces import Plot, Trace, dotted_line, line, points, short
 
 BINS = 40
+ALONE = {
+    "mrp": ("MRP", "before outlier rejection", "@grey"),
+    "split": ("split", "rare failures counted apart", "@green"),
+}
+"""Intervals that know no unit: label, what they are, colour."""
 
 
 def iterations(certificates: Sequence[tuple[int, Certificate]]) -> Plot:
@@ -33,16 +38,19 @@ def iterations(certificates: Sequence[tuple[int, Certificate]]) -> Plot:
 
 def intervals(c: Certificate) -> Plot:
     """All intervals side by side, effort margin included; a ring marks the one that decided."""
-    rows = [*INTERVALS, "mrp"]
+    alone = {name: look for name, look in ALONE.items() if name in c.claims}
+    rows = [*INTERVALS, *alone]
     looks = {"reference": ("@blue", "circle"), "pooled": ("@purple", "diamond")}
     traces = []
     for unit, (colour, symbol) in looks.items():
         bounds = [c.claims[f"{kind}_{unit}"] for kind in INTERVALS]
         traces.append(points(bounds, range(len(INTERVALS)), f"over {UNITS[unit]}", colour, symbol, 10))
-    traces.append(points([c.claims["mrp"]], [len(rows) - 1], "before outlier rejection", "@grey", "square", 9))
-    kind, _, unit = c.method.rpartition("_")
-    traces.append(points([c.ucbog], [rows.index(kind)], "decided", looks[unit][0], "circle-open", 20))
-    ends, labels = [-0.6, len(rows) - 0.4], [*INTERVALS.values(), "MRP"]
+    for name, (_, about, colour) in alone.items():
+        traces.append(points([c.claims[name]], [rows.index(name)], about, colour, "square", 9))
+    kind, _, unit = (c.method, "", "") if c.method in alone else c.method.rpartition("_")
+    colour = looks[unit][0] if unit else alone[kind][2]
+    traces.append(points([c.ucbog], [rows.index(kind)], "decided", colour, "circle-open", 20))
+    ends, labels = [-0.6, len(rows) - 0.4], [*INTERVALS.values(), *(label for label, _, _ in alone.values())]
     shown = [c.threshold, 0.0, *(bound for bound in c.claims.values() if np.isfinite(bound))]
     for trace in traces:
         trace["hovertemplate"] = trace["name"] + ": %{x:.4g}<extra></extra>"

@@ -31,7 +31,7 @@ def trust(m: Material) -> Section | None:
     warnings = html.items(c.warnings, "warnings") if c.warnings else html.paragraph("There are none.", "quiet")
     plot = html.figure(
         run_figures.intervals(c),
-        "What you see: the same gaps give another upper bound with every kind of interval. The ring marks the one that "
+        "What you see: the same run gives another upper bound with every kind of interval. The ring marks the one that "
         f"decided. Bounds to the left of the threshold would certify the policy.{_margin(c)}",
     )
     return Section(
@@ -62,8 +62,9 @@ def _intervals(c: Certificate) -> str:
     rows = [(interval_name(n), figure(c.claims[n]), m.words(n)) for n in names]
     about = (
         f"Coverage is how often each kind of interval was right at nominal {m.nominal:.0f} % where the truth is known: "
-        f"{m.sets} simulated comparisons a problem with {m.n_G} references and {words.plural(m.n_r, 'domain')} each, "
-        "the studied case that is nearest to this run; from the worst problem to the best."
+        f"{m.sets} simulated comparisons a problem, rare crashes included, with {m.n_G} references and "
+        f"{words.plural(m.n_r, 'domain')} each, the studied case that is nearest to this run; from the worst problem "
+        "to the best."
     )
     return html.table(("interval", "bound", "coverage"), rows, marked=names.index(c.method)) + html.paragraph(
         about, "quiet"
@@ -93,7 +94,7 @@ def gaps(m: Material) -> Section | None:
         run_figures.gaps(shown.gaps, shown.certificate),
         "What you see: a dot for each domain on which the policy was compared with the reference that was trained "
         "there, with the same random numbers; columns are references. The height is what the reference earned more. "
-        "Negative gaps are replaced by those of a better reference, else set to zero.",
+        "Where references lost, better ones stand in; if there is none, the gap is zero.",
     )
     which = f" of iteration {shown.number}" if m.story.kind == "spota" else ""
     return Section("gaps", "Gaps", f"The gaps{which}", plot)

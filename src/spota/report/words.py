@@ -80,12 +80,13 @@ def gap_part(c: Certificate) -> str:
     bound = (
         f"With probability ≈ {percent(c.confidence)}, the policy's return is on average at most {figure(c.ucbog)} "
         "below that of policies which were trained for the very domains that they are compared on."
-        if c.ucbog < float("inf")
-        else "The gaps hold no upper bound: there are too few of them, or too many are equal."
+        if c.bounded
+        else "The data hold no upper bound: there are too few gaps, or too many are equal."
     )
+    parts = c.parts or f"On average they did better by {figure(c.mean_gap)}."
     return (
-        f"{bound} {c.n_G} such references were trained, on {plural(c.n_r, 'random domain')} each; on average they did "
-        f"better by {figure(c.mean_gap)}. {c.effort} The threshold was {figure(c.threshold)}.{_starts(c)}"
+        f"{bound} {c.n_G} such references were trained, on {plural(c.n_r, 'random domain')} each. {parts} "
+        f"{c.effort} The threshold was {figure(c.threshold)}.{_starts(c)}"
     )
 
 
@@ -115,7 +116,7 @@ def performance_part(c: Certificate) -> str:
 def promised(c: Certificate) -> Iterator[str]:
     """What follows from the certificate."""
     even = f", even with {c.effort_factor} times the effort," if c.effort_references else ""
-    if c.ucbog < float("inf"):
+    if c.bounded:
         yield (
             "Draw machines at random from the distribution below. On average over them, no policy that the optimizer "
             f"finds{even} is better than this one by more than {figure(c.ucbog)} of return."
