@@ -78,7 +78,7 @@ class Ice(spota.Env):
 
 
 # 3. Train it, and ask for a second opinion.
-SMALL = {"n_r": 5, "n_G": 10, "n_J": 10, "performance_domains": 500, "hidden": (8,)}
+SMALL = {"n_r": 5, "n_G": 10, "n_J": 10, "hidden": (8,)}
 SHORT = {"iterations": 40, "learning_rate": 0.03, "evaluate_every": 10}
 
 
