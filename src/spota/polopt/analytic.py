@@ -4,6 +4,7 @@ The reward of a rollout ends with a failure, and a failure has no gradient. A sm
 stands in for it: it grows as a rollout comes close to a bound (`Env.danger`), and is zero elsewhere.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Key, PyTree
 
 from spota import randomness, rollout
 from spota.domain import Domains, count
@@ -50,6 +51,8 @@ class Analytic:
     """Rollouts per domain at most."""
     clip_norm: float = 1.0
     """Longer gradients are shortened to this length."""
+    horizon: int | None = None
+    """Steps that a gradient looks ahead, with weights that fall exponentially; None: to the end."""
     barrier: float = 100.0
     """Weight of the barrier, in return."""
     barrier_start: float = 0.7
@@ -67,6 +70,8 @@ class Analytic:
         """Refuse settings that cannot work."""
         at_least_one(self, "iterations", "warm_up", "rows", "rollouts", "evaluate_every", "evaluation_rows")
         positive(self, "learning_rate", "clip_norm")
+        if self.horizon is not None:
+            at_least_one(self, "horizon")
         if not (self.barrier >= 0 and self.smoothing >= 0):
             raise ValueError(f"barrier = {self.barrier}, smoothing = {self.smoothing}: neither can be negative.")
 
@@ -128,6 +133,7 @@ class Analytic:
         @partial(jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names(*rollout.KEPT))
         def step(carry, t):
             world, total = carry
+            world = fading(world, self.horizon)
             world, now = rollout.advance(env, act, rows.domains, words, t, world)
             danger = rollout.danger(env, world.state, rows.domains)
             near = sum(jnp.maximum(d - f, 0.0) ** 2 for d, f in zip(danger, free, strict=True))
@@ -146,3 +152,29 @@ class Analytic:
         return optax.chain(
             optax.clip_by_global_norm(self.clip_norm), scale_by_soap(), optax.scale_by_learning_rate(self.step_size)
         )
+
+
+def fading(world: rollout.World, horizon: int | None) -> rollout.World:
+    """The same world, through which a gradient passes on its way back with 1 − 1/horizon of its size, nearly."""
+    if horizon is None:
+        return world
+    numbers, others = eqx.partition(world, eqx.is_inexact_array)
+    return eqx.combine(_faded(numbers, math.exp(-1 / horizon)), others)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _faded(numbers: PyTree, share: float) -> PyTree:
+    del share
+    return numbers
+
+
+def _forward(numbers: PyTree, share: float) -> tuple[PyTree, None]:
+    del share
+    return numbers, None
+
+
+def _backward(share: float, _: None, gradient: PyTree) -> tuple[PyTree]:
+    return (jax.tree.map(lambda g: share * g, gradient),)
+
+
+_faded.defvjp(_forward, _backward)
