@@ -8,7 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from point_mass import PointMass
+from jaxtyping import Array
+from one_device import on_one_device
+from point_mass import PointMass, PointMassState
 
 from spota.envs.cart_pole import CartPole
 from spota.policies import fnn
@@ -41,6 +43,32 @@ class Cusp(PointMass):
         return super().reward(state, action, xi) + jnp.where(state.x > 100, jnp.sqrt(state.x - 100), 0.0)
 
 
+@dataclass(frozen=True, eq=False)
+class Coasting(PointMass):
+    """Linear: starts at rest, never fails, and earns its position."""
+
+    def start(self, key, xi):
+        del key, xi
+        return PointMassState(jnp.zeros(()), jnp.zeros(()))
+
+    def reward(self, state, action, xi):
+        del action, xi
+        return state.x
+
+    def danger(self, state, xi):
+        del state, xi
+        return ()
+
+
+class Push(eqx.Module):
+    """The same action at all times."""
+
+    action: Array
+
+    def __call__(self, observation):
+        return jnp.broadcast_to(self.action, (1, *observation.shape[1:]))
+
+
 ENV = Short()
 SOLVER = Analytic()
 
@@ -70,6 +98,45 @@ def test_gradient_equals_finite_differences(barrier_start):
         h = 0.02  # float32: smaller steps drown in rounding, larger ones in curvature
         slope = (float(loss(theta + h * unit)) - float(loss(theta - h * unit))) / (2 * h)
         assert slope == pytest.approx(float(gradient @ unit), abs=0.02 * size)
+
+
+@pytest.mark.parametrize("horizon", [None, 1, 5, 40])
+def test_a_gradient_fades_with_the_steps_between_an_action_and_its_reward(horizon):
+    env = Coasting()
+    rows = Rows(env.domain.nominal(), jax.random.split(jax.random.key(0), 1))
+    slope = jax.grad(Analytic(horizon=horizon).loss)(Push(jnp.array(0.1)), env, rows).action
+    share = 1.0 if horizon is None else np.exp(-1 / horizon)
+    later = np.concatenate([np.arange(1, env.max_steps - s) for s in range(env.max_steps)])
+    moved = later * env.dt**2 * env.actions[0].high  # by a unit of action on 1 kg, so many steps later
+    assert float(slope) == pytest.approx(-(share**later * moved).sum() / env.max_steps, rel=1e-5)
+
+
+def test_a_horizon_changes_the_gradient_and_not_the_loss(rows):
+    (plain, steep), (faded, flat) = (
+        jax.value_and_grad(replace(SOLVER, horizon=horizon).loss)(policy(), ENV, rows) for horizon in (None, 10)
+    )
+    assert float(faded) == float(plain)
+    assert float(jnp.linalg.norm(ravel_pytree(flat)[0])) < 0.9 * float(jnp.linalg.norm(ravel_pytree(steep)[0]))
+
+
+def slope(solver: Analytic, push, env: Env, rows: Rows):
+    """As inside an update."""
+    return on_one_device(lambda p: solver.slope(p, env, rows))(push)
+
+
+def test_a_generous_bound_on_outliers_leaves_the_gradient_as_it_is(rows):
+    plain, bounded = (slope(replace(SOLVER, outlier=outlier), policy(), ENV, rows) for outlier in (None, 1e6))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6), plain, bounded)
+
+
+def test_a_rollout_counts_for_at_most_some_times_the_median():
+    def found(*mass: float) -> float:
+        rows = Rows({"mass": jnp.asarray(mass)}, jax.random.split(jax.random.key(0), len(mass)))
+        return float(slope(Analytic(outlier=1.5), Push(jnp.array(0.1)), Coasting(), rows)[1].action)
+
+    unit = found(1.0)  # the gradient of a rollout is inversely proportional to its mass
+    want = np.mean([1.5 / 0.8, 1.5 / 0.8, 1 / 0.8, 1 / 1.0, 1 / 1.25])
+    assert found(0.01, 0.5, 0.8, 1.0, 1.25) == pytest.approx(want * unit, rel=1e-4)
 
 
 def test_without_barrier_the_loss_is_minus_the_mean_return_a_step(rows):

@@ -136,17 +136,6 @@ class TestProbes:
             assert value(trained, "terminated", sign, float(age)) == pytest.approx(want, abs=0.1)
 
 
-def test_the_critic_can_learn_alone_at_first():
-    env, setting = Probe(), replace(SETTING, critic_first=1)
-    state = setting.begin(jax.random.key(1), env, fnn(jax.random.key(2), env, (8,)))
-    update = on_one_device(lambda k, s: setting.update(env, env.domain.nominal(4), k, s))
-    first, _ = update(jax.random.key(3), state)
-    second, _ = update(jax.random.key(4), first)
-    jax.tree.map(np.testing.assert_array_equal, first.nets.actor, state.nets.actor)
-    assert not np.array_equal(first.nets.critic.body.biases[-1], state.nets.critic.body.biases[-1])
-    assert not np.array_equal(second.nets.actor.log_std, state.nets.actor.log_std)
-
-
 def test_the_critic_sees_no_noise_and_the_policy_does():
     noisy = PointMass(effects=Effects(noise=ObservationNoise((0.5, 0.5))))
     rows = all_rows(noisy.domain.nominal(2), jax.random.key(0), 10)

@@ -111,3 +111,12 @@ def test_nan_parameters_are_named():
 def test_impossible_domains_are_refused_before_anything_is_compiled():
     with pytest.raises(ValueError, match="mass = -1"):
         solve(ANALYTIC, KEYS[0], ENV, {**picked(DOMAINS, 0), "mass": -jnp.ones(2)}, regulator(ENV))
+
+
+@pytest.mark.parametrize(("smoothing", "n", "spread"), [(0.0, 5, 0), (1.0, 5, 20), (1.0, 200, 0)])
+def test_evaluations_are_smoothed_as_training_is(smoothing, n, spread):
+    domains = ENV.domain.sample(jax.random.key(3), n)
+    solver = replace(ANALYTIC, smoothing=smoothing)
+    rows = module._evaluation_rows(solver, ENV, domains, jax.random.key(4))
+    moved = np.asarray(rows.domains["mass"]) != np.repeat(domains["mass"], rows.keys.size // n)
+    assert moved.sum() == spread

@@ -4,6 +4,7 @@ The reward of a rollout ends with a failure, and a failure has no gradient. A sm
 stands in for it: it grows as a rollout comes close to a bound (`Env.danger`), and is zero elsewhere.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,12 +13,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Key, PyTree
 
 from spota import randomness, rollout
 from spota.domain import Domains, count
 from spota.polopt.checks import at_least_one, positive
-from spota.polopt.rows import Rows, all_rows, mean_over_devices, my_share
+from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
 from spota.polopt.smoothing import smoothed
 from spota.polopt.soap import scale_by_soap
 from spota.types import Env, Policy
@@ -49,6 +50,10 @@ class Analytic:
     """Rollouts per domain at most."""
     clip_norm: float = 1.0
     """Longer gradients are shortened to this length."""
+    horizon: int | None = None
+    """Steps that a gradient looks ahead, with weights that fall exponentially; None: to the end."""
+    outlier: float | None = None
+    """Rollouts whose gradient is more than so many times the median's are shortened to that; None: none is."""
     barrier: float = 100.0
     """Weight of the barrier, in return."""
     barrier_start: float = 0.7
@@ -66,6 +71,10 @@ class Analytic:
         """Refuse settings that cannot work."""
         at_least_one(self, "iterations", "warm_up", "rows", "rollouts", "evaluate_every", "evaluation_rows")
         positive(self, "learning_rate", "clip_norm")
+        if self.horizon is not None:
+            at_least_one(self, "horizon")
+        if self.outlier is not None:
+            positive(self, "outlier")
         if not (self.barrier >= 0 and self.smoothing >= 0):
             raise ValueError(f"barrier = {self.barrier}, smoothing = {self.smoothing}: neither can be negative.")
 
@@ -82,6 +91,10 @@ class Analytic:
         """Rollouts per domain that make the rows full."""
         return min(self.rollouts, -(-rows // n))
 
+    def width(self, n: int) -> float:
+        """Of the kernel around each of n domains."""
+        return self.smoothing if n < FEW else 0.0
+
     def check(self, env: Env):
         """Any environment of ours can be differentiated."""
         del env
@@ -97,10 +110,8 @@ class Analytic:
         """One step; a gradient that is not finite is left out."""
         k_choose, k_rows, k_smooth = jax.random.split(key, 3)
         rows = all_rows(self._chosen(k_choose, domains), k_rows, self._each(self.rows, count(domains)))
-        width = self.smoothing if count(domains) < FEW else 0.0
-        rows = my_share(smoothed(k_smooth, env.domain, rows, width))
-        value, gradient = jax.value_and_grad(self.loss)(state.policy, env, rows)
-        value, gradient = mean_over_devices((value, gradient))
+        rows = my_share(smoothed(k_smooth, env.domain, rows, self.width(count(domains))))
+        value, gradient = mean_over_devices(self.slope(state.policy, env, rows))
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(norm)
         step, memory = self._optimizer().update(gradient, state.memory, state.policy)
@@ -119,24 +130,40 @@ class Analytic:
         """The current policy."""
         return state.policy
 
+    def slope(self, policy: Policy, env: Env, rows: Rows) -> tuple[Float[Array, ""], Any]:
+        """The loss of these rows and its gradient, in which no rollout counts for more than `outlier` others."""
+        if self.outlier is None:
+            return jax.value_and_grad(self.loss)(policy, env, rows)
+        still = jnp.zeros((env.max_steps, len(env.actions), rows.keys.shape[0]))
+        (value, seen), pull = jax.value_and_grad(self._nudged, argnums=3, has_aux=True)(policy, env, rows, still)
+        return value, _through_actions(policy, seen, _shortened(pull, self.outlier))
+
     def loss(self, policy: Policy, env: Env, rows: Rows) -> Float[Array, ""]:
         """Minus the mean return with barrier, a step."""
-        words, act = randomness.words(rows.keys), rollout.acting_with(policy)
+        return self._nudged(policy, env, rows, None)[0]
+
+    def _nudged(
+        self, policy: Policy, env: Env, rows: Rows, nudges: Float[Array, "T a n"] | None
+    ) -> tuple[Float[Array, ""], Float[Array, "T d n"] | None]:
+        """The loss if something is added to every action, and what the policy saw."""
+        words = randomness.words(rows.keys)
 
         begin = rollout.begin(env, rows.domains, rows.keys)
         free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
 
         @partial(jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names(*rollout.KEPT))
-        def step(carry, t):
-            world, total = carry
-            world, now = rollout.advance(env, act, rows.domains, words, t, world)
+        def step(carry, now):
+            (world, total), (t, nudge) = carry, now
+            act = rollout.acting_with(policy if nudge is None else lambda o: policy(o) + nudge)
+            world, step = rollout.advance(env, act, rows.domains, words, t, fading(world, self.horizon))
             danger = rollout.danger(env, world.state, rows.domains)
             near = sum(jnp.maximum(d - f, 0.0) ** 2 for d, f in zip(danger, free, strict=True))
-            return (world, total + now.reward - jnp.where(now.alive, self.barrier * near, 0.0)), None
+            total += step.reward - jnp.where(step.alive, self.barrier * near, 0.0)
+            return (world, total), None if nudge is None else step.observation
 
         start = begin, jnp.zeros(rows.keys.shape)
-        (_, total), _ = jax.lax.scan(step, start, jnp.arange(env.max_steps))
-        return -total.mean() / env.max_steps
+        (_, total), seen = jax.lax.scan(step, start, (jnp.arange(env.max_steps), nudges))
+        return -total.mean() / env.max_steps, seen
 
     def step_size(self, update: Any) -> Float[Array, ""]:
         """A rise over the warm-up, times a cosine over all updates; they count from 0."""
@@ -147,3 +174,53 @@ class Analytic:
         return optax.chain(
             optax.clip_by_global_norm(self.clip_norm), scale_by_soap(), optax.scale_by_learning_rate(self.step_size)
         )
+
+
+def _shortened(pull: Float[Array, "T a n"], outlier: float) -> Float[Array, "T a n"]:
+    """Rollouts whose pull on their actions is larger than `outlier` times the median over all devices, cut to that.
+
+    One that is not finite is left out.
+    """
+    length = jnp.sqrt((pull**2).sum(axis=(0, 1)))
+    most = outlier * jnp.nanmedian(jax.lax.all_gather(length, AXIS, tiled=True))
+    share = jnp.where(length > most, most / length, 1.0)[None, None]
+    return jnp.where(jnp.isfinite(length)[None, None], share * pull, 0.0)
+
+
+def _through_actions(policy: Policy, seen: Float[Array, "T d n"], pull: Float[Array, "T a n"]) -> Any:
+    """The gradient of the policy's parameters from that of its actions."""
+
+    def pulled(policy):
+        def step(total, now):
+            observation, pull = now
+            return total + (pull * policy(observation)).sum(), None
+
+        return jax.lax.scan(step, jnp.zeros(()), (jax.lax.stop_gradient(seen), pull))[0]
+
+    return jax.grad(pulled)(policy)
+
+
+def fading(world: rollout.World, horizon: int | None) -> rollout.World:
+    """The same world, through which a gradient passes on its way back with 1 − 1/horizon of its size, nearly."""
+    if horizon is None:
+        return world
+    numbers, others = eqx.partition(world, eqx.is_inexact_array)
+    return eqx.combine(_faded(numbers, math.exp(-1 / horizon)), others)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _faded(numbers: PyTree, share: float) -> PyTree:
+    del share
+    return numbers
+
+
+def _forward(numbers: PyTree, share: float) -> tuple[PyTree, None]:
+    del share
+    return numbers, None
+
+
+def _backward(share: float, _: None, gradient: PyTree) -> tuple[PyTree]:
+    return (jax.tree.map(lambda g: share * g, gradient),)
+
+
+_faded.defvjp(_forward, _backward)

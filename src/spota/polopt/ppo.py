@@ -115,8 +115,6 @@ class PPO:
     """Exploration at the start, of the scaled action."""
     clip_norm: float = 0.5
     """Longer gradients are shortened to this length."""
-    critic_first: int = 0
-    """Iterations in which the critic learns alone: a new one would mislead a policy that is good already."""
     smoothing: float = 0.0
     """Width of a kernel around each training domain, in standard deviations of ν; 0 trains on the domains alone."""
     evaluate_every: int = 1
@@ -127,8 +125,6 @@ class PPO:
         """Refuse settings that cannot work."""
         at_least_one(self, "iterations", "rollouts", "epochs", "minibatches", "evaluate_every", "evaluation_rollouts")
         positive(self, "learning_rate", "clip", "initial_std", "clip_norm")
-        if self.critic_first < 0:
-            raise ValueError(f"critic_first = {self.critic_first}: it cannot be negative.")
         if not 0 <= self.gamma < 1:
             raise ValueError(f"gamma = {self.gamma}: γ lies between 0 and 1, 1 excluded.")
         if not 0 <= self.lam <= 1:
@@ -144,6 +140,11 @@ class PPO:
     def rollouts_on(self, n: int) -> tuple[int, int]:
         """In an update and in an evaluation: so many per domain."""
         return self.rollouts * n, self.evaluation_rollouts * n
+
+    def width(self, n: int) -> float:
+        """Of the kernel around each domain, however many there are."""
+        del n
+        return self.smoothing
 
     def check(self, env: Env):
         """Refuse an environment whose steps the minibatches do not divide."""
@@ -179,11 +180,10 @@ class PPO:
         orders = shuffled(key, self.epochs, batch.alive.shape[0]).reshape(self.epochs * self.minibatches, -1)
 
         @jax.custom_batching.sequential_vmap  # problem by problem: batched products of small matrices are slow
-        def passes(batch, start, orders, acting):
-            return jax.lax.scan(lambda state, times: self._minibatch(batch, state, times, acting), start, orders)
+        def passes(batch, start, orders):
+            return jax.lax.scan(lambda state, times: self._minibatch(batch, state, times), start, orders)
 
-        acting = (state.iteration >= self.critic_first).astype(jnp.float32)
-        (nets, adam), figures = passes(batch, (state.nets, state.adam), orders, acting)
+        (nets, adam), figures = passes(batch, (state.nets, state.adam), orders)
         figures = {name: values.mean() for name, values in figures.items()}
         moved = PPOState(nets, adam, state.iteration)
         finite = jnp.isfinite(figures["loss"])
@@ -195,16 +195,12 @@ class PPO:
         """The mean policy."""
         return state.nets.actor.policy
 
-    def _minibatch(
-        self, batch: Batch, state: tuple[Any, Any], times: Int[Array, "t"], acting: Float[Array, ""]
-    ) -> tuple[tuple[Nets, Any], dict]:
+    def _minibatch(self, batch: Batch, state: tuple[Any, Any], times: Int[Array, "t"]) -> tuple[tuple[Nets, Any], dict]:
         nets, adam = state
         gradient, figures = jax.grad(loss, has_aux=True)(nets, at_times(batch, times), self.clip)
         gradient, figures = sum_over_devices((gradient, figures))  # the only meeting of the devices in an update
         taken = jnp.maximum(figures.pop("taken"), 1.0)
         gradient, figures = jax.tree.map(lambda total: total / taken, (gradient, figures))
-        held = jax.tree.map(lambda g: acting * g, gradient.actor)
-        gradient = eqx.tree_at(lambda g: g.actor, gradient, held)
         step, adam = self._optimizer().update(gradient, adam)
         return (cast(Nets, optax.apply_updates(nets, step)), adam), figures
 

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from spota.domain import Domains, count
 from spota.polopt.rows import AXIS, Rows, Score, all_rows, score
+from spota.polopt.smoothing import smoothed
 from spota.rollout import check
 from spota.types import Env
 
@@ -42,6 +43,10 @@ class Optimizer(Protocol):
 
     def rollouts_on(self, n: int) -> tuple[int, int]:
         """Rollouts in an update and in an evaluation on n domains; in an evaluation every domain has as many."""
+        ...
+
+    def width(self, n: int) -> float:
+        """Width of the kernel around each domain of a problem of n, in standard deviations of ν; 0: none."""
         ...
 
     @property
@@ -205,7 +210,7 @@ def _on_shards(mesh: Mesh, function: Callable, *arguments: PyTree) -> PyTree:
 @eqx.filter_jit
 def _begin(optimizer: Optimizer, env: Env, mesh: Mesh, k_begin, k_evaluate, domains, inits):
     def one(k_begin, k_evaluate, domains, init):
-        rows = _evaluation_rows(optimizer, domains, k_evaluate)
+        rows = _evaluation_rows(optimizer, env, domains, k_evaluate)
         start, objective = score(env, init, rows, optimizer.worst_share)
         return optimizer.begin(k_begin, env, init), Best(init, objective, start, start)
 
@@ -221,7 +226,7 @@ def _update(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states):
 def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states, best):
     def one(key, domains, state, best):
         policy = optimizer.policy(state)
-        rows = _evaluation_rows(optimizer, domains, key)
+        rows = _evaluation_rows(optimizer, env, domains, key)
         now, objective = score(env, policy, rows, optimizer.worst_share)
         better = objective > best.objective  # false for NaN
         found = Best(policy, objective, now, best.start)
@@ -230,9 +235,11 @@ def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states,
     return _on_shards(mesh, one, keys, domains, states, best)
 
 
-def _evaluation_rows(optimizer: Optimizer, domains: Domains, key: Key[Array, ""]) -> Rows:
+def _evaluation_rows(optimizer: Optimizer, env: Env, domains: Domains, key: Key[Array, ""]) -> Rows:
+    """The same in all evaluations of a problem; smoothed as in training, or what suits few domains alone would win."""
     n = count(domains)
-    return all_rows(domains, key, optimizer.rollouts_on(n)[1] // n)
+    rows = all_rows(domains, key, optimizer.rollouts_on(n)[1] // n)
+    return smoothed(jax.random.fold_in(key, 1), env.domain, rows, optimizer.width(n))
 
 
 def _refuse_nan(env: Env, start: Score):
