@@ -18,10 +18,9 @@ SETTINGS = {
     ),
     "qube": Analytic(iterations=100, learning_rate=5e-3, smoothing=1.0),
     "qube-swing-up": Analytic(
-        iterations=60, learning_rate=5e-3, rows=200, horizon=400, outlier=5.0, barrier=2000.0, barrier_start=0.8,
-        smoothing=1.0,
+        iterations=100, learning_rate=5e-3, rows=200, horizon=400, outlier=5.0, barrier=1000.0, smoothing=1.0
     ),
-}  # fmt: skip
+}
 """On a swing-up a gradient looks a fraction of a second ahead: through thousands of steps it is as chaotic as the
 swing. It starts from an imitation of the controller, so that this is enough. A crash costs all later rewards, which
 such a gradient does not see; the barrier is high instead."""
