@@ -79,16 +79,17 @@ class Ice(spota.Env):
 
 # 3. Train it, and ask for a second opinion.
 SMALL = {"n_r": 5, "n_G": 10, "n_J": 10, "hidden": (8,)}
-SHORT = {"iterations": 40, "learning_rate": 0.03, "evaluate_every": 10}
+SHORT = {"iterations": 80, "rows": 50}
 
 
 def main() -> None:
     """Print two certificates of the same policy."""
     ice = Ice()
-    once = {"n_c": 20, "max_iterations": 1}
-    trained = spota.train(ice, solver="analytic", settings=SMALL | once, candidate=SHORT, reference=SHORT)
+    once = {"n_c": 200, "max_iterations": 1}
+    trained = spota.train(ice, beta=2.5, solver="analytic", settings=SMALL | once, candidate=SHORT, reference=SHORT)
     print("Trained:", trained.certificate, sep="\n")
-    again = spota.assess(trained.policy, ice, solver="analytic", seed=1, settings=SMALL, reference=SHORT)
+    own = {"settings": SMALL | {"n_c": 200}, "candidate": SHORT, "reference": SHORT}
+    again = spota.assess(trained.policy, ice, beta=2.5, solver="analytic", seed=1, **own)
     print("\nAssessed once more, with other random domains:", again.certificate, sep="\n")
 
 

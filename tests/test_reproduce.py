@@ -104,7 +104,7 @@ def test_an_interrupted_study_says_how_to_go_on(capsys, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(algorithm, "find_references", stop)
+    monkeypatch.setattr(algorithm, "references_from", stop)
     with pytest.raises(SystemExit) as end:
         main(["reproduce", "convergence", "--runs", "1"])
     assert end.value.code == 130

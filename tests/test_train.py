@@ -235,7 +235,7 @@ def _quick_imitation(monkeypatch):
 
 @pytest.mark.usefixtures("_quick_imitation")
 def test_a_start_from_the_controller_is_kept_repeats_and_is_improved_on(capsys, tmp_path, monkeypatch):
-    longer = ("iterations=20", *SETTINGS[2:5], "evaluation_rollouts=20")
+    longer = ("iterations=20", *SETTINGS[2:5], "evaluation_rows=40")
     from_lqr = (*QUICK, "--start", "controller", "--set", *longer)
     result = json.loads(train(capsys, *from_lqr, "--out", "a", "--json").out)
     assert result["start_from"] == "controller"

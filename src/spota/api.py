@@ -53,7 +53,7 @@ def train(
 
     Args:
         env: A platform, or its name.
-        preset: tuned (our settings), quick (about two minutes) or paper (the paper's numbers and interval).
+        preset: tuned (our settings), quick (about three minutes) or paper (the paper's numbers and interval).
         solver: The optimizers inside: default (the platform's best), ppo, epopt or analytic.
         seed: The same seed gives the same result.
         beta: The threshold β, in return.

@@ -30,6 +30,8 @@ SIZES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
 """Domains and rollouts of a preset: for gradients, where domains cost nothing, and for optimizers that pay for each."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's optimizer has in the quick preset."""
+QUICK_ROWS = 20
+"""Rollouts in an update of a reference there: ten domains need fewer than fifty."""
 ASSESSED_ON = 5
 """n_r of an assessment where domains cost: the more a reference has, the less it is too good for them alone."""
 OWN = "own"
@@ -111,7 +113,9 @@ def _training(head: Plan, env: Env) -> dict[str, Any]:
     """The settings of a run that trains until it is certified."""
     candidate, reference = config.solvers(head.solver, env, head.preset)
     settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate))
-    candidate = _shortened(candidate) if head.preset == "quick" else candidate
+    if head.preset == "quick":
+        candidate = _shortened(candidate)
+        reference = replace(reference, rows=QUICK_ROWS) if isinstance(reference, Analytic) else reference
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
