@@ -79,7 +79,7 @@ class Ice(spota.Env):
 
 # 3. Train it, and ask for a second opinion.
 SMALL = {"n_r": 5, "n_G": 10, "n_J": 10, "hidden": (8,)}
-SHORT = {"iterations": 80, "rows": 50}
+SHORT = {"iterations": 100, "rows": 100}
 
 
 def main() -> None:
