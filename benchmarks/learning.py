@@ -1,6 +1,6 @@
 """What every solver reaches on domains that it has never seen, over seeds: the table of docs/results.md.
 
-Ten random training domains, a 16-16 network, evaluation with the mean policy and observation noise on 500 unseen
+As many random training domains as the solver has by default, a 16-16 network, evaluation with the mean policy and observation noise on 500 unseen
 domains, beside the platform's own controller on the same ones: exactly what `spota train ENV --algo ALGO --seed SEED`
 does.
 """
@@ -33,7 +33,7 @@ COLUMNS = (
 
 def main(platforms: Sequence[str] = (), seeds: Sequence[int] = SEEDS) -> None:
     """Train on all platforms, or on those named."""
-    table = Table(title="500 unseen random domains after training on 10")
+    table = Table(title="500 unseen random domains after `spota train ENV --algo ALGO`")
     for column in COLUMNS:
         table.add_column(column, justify="left" if column in ("platform", "solver") else "right")
     for env, algo in CASES:
