@@ -1,8 +1,8 @@
-"""What every solver reaches on domains that it has never seen, over seeds: the table of docs/results.md.
+"""What every solver reaches on domains that it has never seen, over seeds: a table for docs/results.md.
 
-As many random training domains as the solver has by default, a 16-16 network, evaluation with the mean policy and observation noise on 500 unseen
-domains, beside the platform's own controller on the same ones: exactly what `spota train ENV --algo ALGO --seed SEED`
-does.
+Exactly what `spota train ENV --algo ALGO --seed SEED` does: as many training domains as the solver has by default, a
+16-16 network, evaluation with the mean policy and observation noise on 500 unseen domains, beside the platform's own
+controller on the same ones.
 """
 
 import tempfile
