@@ -19,13 +19,14 @@ from rich.table import Table
 
 from benchmarks.timing import best_seconds
 from spota import randomness, rollout
-from spota.algorithm import find_candidate, find_references
+from spota.algorithm import find_candidate
 from spota.comparison import compare
 from spota.envs import make
 from spota.polopt import default_solver, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.rows import Rows, row_returns
 from spota.polopt.solver import as_solver
+from spota.references import find_references
 from spota.types import Env, Policy
 
 ROWS = (50, 500)

@@ -14,13 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import best_seconds
-from spota.algorithm import find_candidate, find_references
+from spota.algorithm import find_candidate
 from spota.comparison import Comparison, compare
 from spota.config import solvers
 from spota.envs import make
 from spota.polopt import default_solver, reference_solver
 from spota.polopt.solve import Optimizer, solve_many
 from spota.polopt.solver import Solver, as_solver
+from spota.references import find_references
 from spota.types import Env
 
 N_G, N_J = 20, 100

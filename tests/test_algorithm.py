@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spota import algorithm, rollout, settings
-from spota.algorithm import find_candidate, find_references, repeated, spota
+from spota import looks, rollout, settings
+from spota.algorithm import find_candidate, spota
 from spota.bootstrap import student_t
 from spota.certificate import fingerprint
 from spota.comparison import Comparison, _scores, compare, returns_of_each
@@ -18,16 +18,19 @@ from spota.envs.cart_pole import CartPole
 from spota.events import Assessed, BlockFinished, BlockStarted, Solving
 from spota.policies import fnn, lqr
 from spota.polopt import exact
-from spota.polopt.solve import Progress
+from spota.polopt.solve import Progress, Solution
+from spota.procedure import Keys, Procedure, compute
+from spota.references import find_references, repeated
 from spota.settings import Spota
-from spota.spending import spent
+from spota.spending import Trial
 from spota.split import split_upper
 
 ENV = make("catapult")
 KEY = jax.random.key(3)
 NETWORK = fnn(KEY, ENV, (2,))
 SMALL = Spota(n_c=5, n_r=1, n_G=10, n_J=1, beta=1e-3, max_iterations=2, growth="constant", n_b=200,
-              performance_domains=50, hidden=(2,), method="student_t_reference", rejection="first")  # fmt: skip
+              performance_domains=50, hidden=(2,), method="student_t_reference", rejection="first",
+              looks=1)  # fmt: skip
 
 
 class ShortCartPole(CartPole):
@@ -85,7 +88,7 @@ def perturb(keys, env, domains, inits, report=None):
     P = keys.shape[0]
     score = _scores(jnp.zeros(P), jnp.ones(P))
     curve = jnp.zeros((P, 1))
-    return algorithm.Solution(moved, score, score, curve, curve, jnp.zeros(1), jnp.zeros(P, bool))
+    return Solution(moved, score, score, curve, curve, jnp.zeros(1), jnp.zeros(P, bool))
 
 
 def test_the_candidate_is_the_closed_form_on_its_domains():
@@ -229,7 +232,7 @@ def test_not_certified_ends_with_the_lowest_bound(first):
     result, _, _ = first
     assert result.reason == "max_iterations"
     assert not result.certificate.certified
-    assert str(result.certificate).startswith("Not certified")
+    assert str(result.certificate).startswith("Undecided")
     assert result.certificate.ucbog == min(c.ucbog for c in result.history)
     assert result.history[result.iteration - 1] == result.certificate
     assert result.certificate.policy_sha256 == fingerprint(result.policy)
@@ -282,9 +285,9 @@ def test_progress_tells_every_block(first):
 
 
 def test_no_two_uses_share_a_key():
-    run = algorithm.Procedure(KEY, ENV, exact.catapult, perturb, SMALL, settings.linear_growth, algorithm.compute)
+    run = Procedure(KEY, ENV, exact.catapult, perturb, SMALL, settings.linear_growth, compute)
     words = {tuple(map(int, jax.random.key_data(k))) for i in (1, 2, 3) for k in run.keys(i)}
-    assert len(words) == 3 * len(algorithm.Keys._fields)
+    assert len(words) == 3 * len(Keys._fields)
 
 
 def test_iterations_draw_other_domains(first):
@@ -297,7 +300,7 @@ def test_iterations_draw_other_domains(first):
 def test_sizes_follow_the_sequence():
     growth = {"linear": [5, 10, 15], "doubling": [5, 10, 20], "constant": [5, 5, 5]}
     for name, want in growth.items():
-        assert [algorithm.GROWTHS[name](5, k) for k in (1, 2, 3)] == want
+        assert [settings.GROWTHS[name](5, k) for k in (1, 2, 3)] == want
 
 
 def test_a_sequence_of_ones_own_decides_the_sizes():
@@ -355,13 +358,14 @@ def test_references_may_have_an_optimizer_of_their_own():
 
 def test_alpha_is_spent_over_the_iterations():
     result = spota(KEY, ENV, exact.catapult, dataclasses.replace(SMALL, spend_alpha="squares"))
-    assert [c.alpha for c in result.history] == [spent(0.05, 1), spent(0.05, 2)]
+    assert [c.alpha for c in result.history] == [Trial(k, 2).alpha(0.05) for k in (1, 2)]
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
         ({"n_G": 0}, "n_G=0: must be at least 1"),
+        ({"looks": 0}, "looks=0: must be at least 1"),
         ({"beta": -1.0}, "beta=-1.0: must be positive"),
         ({"alpha": 95.0}, "write alpha=0.05"),
         ({"method": "bassic_pooled"}, "did you mean method='basic_pooled'"),
@@ -405,11 +409,11 @@ def test_the_split_of_a_run_is_about_single_returns_on_domains_of_its_own():
     settings = dataclasses.replace(SMALL, method="split", performance_domains=300, max_iterations=1, n_r=3)
     c = spota(KEY, ENV, exact.catapult, settings, memo=memo).certificate
     unseen, compared = memo.kept["iteration-01/performance"], memo.kept["iteration-01/comparison"]
-    assert (unseen["returns"].size, unseen["pilot"].size) == (300, algorithm.PILOT)
+    assert (unseen["returns"].size, unseen["pilot"].size) == (300, looks.PILOT)
     level = float(np.quantile(unseen["pilot"], 0.05, method="lower"))
     want = split_upper(
         compared["candidate_returns"], compared["best_known"], unseen["returns"], level,
-        ENV.min_return, ENV.max_return, spent(0.05, 1),
+        ENV.min_return, ENV.max_return, 0.05,
     )  # fmt: skip
     assert c.split == want
     assert c.ucbog == want.bound >= c.mean_gap

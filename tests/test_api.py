@@ -34,7 +34,7 @@ def test_training_needs_one_line_and_writes_nothing(trained, tmp_path):
     assert not list(tmp_path.iterdir())
     assert trained.certificate.seed == 3
     assert trained.certificate.threshold == pytest.approx(9.51, abs=0.01)
-    assert str(trained.certificate).startswith("Not certified")
+    assert str(trained.certificate).startswith("Undecided")
     path = trained.policy.save("policy.npz")
     assert fingerprint(spota.load(path)) == trained.certificate.policy_sha256
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from spota import algorithm, assessment, envs, policies
+from spota import assessment, envs, looks, policies
 from spota.certificate import Certificate, fingerprint
 from spota.cli import main
 from spota.envs import catapult
@@ -60,11 +60,11 @@ def test_a_network_of_any_size_is_assessed_from_itself(capsys, monkeypatch):
 
     again = run(capsys, "--config", "a/config.toml", "--out", "b")
     assert Path("b/certificate.json").read_bytes() == Path("a/certificate.json").read_bytes()
-    assert again.out.startswith("Not certified: on an unseen domain it may lose")
-    assert "--set spota.n_r=10" in again.out
+    assert again.out.startswith("Undecided: on an unseen domain it may lose")
+    assert "spota.n_r=100" in again.out
     assert "the certificate is in b" in again.out
 
-    monkeypatch.setattr(algorithm, "references_from", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(looks, "references_from", lambda *_: pytest.fail("trained again"))
     shown = run(capsys, "--resume", "a", "--json")
     assert json.loads(shown.out) == document
     assert "a holds this run already" in shown.err
@@ -120,7 +120,7 @@ def test_ctrl_c_says_how_to_go_on(capsys, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(algorithm, "compare", stop)
+    monkeypatch.setattr(looks, "compare", stop)
     with pytest.raises(SystemExit) as stopped:
         run(capsys, "policy.npz", *TINY, "--out", "a")
     assert stopped.value.code == 130

@@ -16,7 +16,7 @@ from spota.effort import EXACT, Effort
 from spota.envs import make
 from spota.gap import Gaps
 from spota.policies import fnn
-from spota.spending import spent
+from spota.spending import Trial
 from spota.split import split_upper
 from spota.verdict import EFFORT_SHARE, Rollouts, assess, measure
 
@@ -131,9 +131,9 @@ def test_it_speaks(healthy):
         f"Certified: on an unseen domain it loses on average at most {figure(c.ucbog)} of return (of 2500), "
         "with probability ≈ 95 %; the threshold was 50."
     )
-    assert str(certificate(healthy, threshold=1.0)).startswith("Not certified: on an unseen domain it may lose ")
-    unknown = dataclasses.replace(c, ucbog=math.inf, certified=False)
-    assert str(unknown) == "Not certified: there is no upper bound on what it loses on an unseen domain."
+    assert str(certificate(healthy, threshold=1.0)).startswith("Undecided: on an unseen domain it may lose ")
+    unknown = dataclasses.replace(c, ucbog=math.inf, verdict="undecided")
+    assert str(unknown) == "Undecided: there is no upper bound on what it loses on an unseen domain."
 
 
 def test_the_effort_margin_is_part_of_what_is_claimed(healthy):
@@ -153,7 +153,7 @@ def test_the_effort_margin_is_part_of_what_is_claimed(healthy):
 def test_one_longer_reference_holds_no_bound(healthy):
     c = certificate(healthy, effort=Effort(np.array([1.0]), 3))
     assert not c.certified
-    assert str(c).startswith("Not certified: there is no upper bound")
+    assert str(c).startswith("Undecided: there is no upper bound")
     assert Certificate.from_json(c.to_json()) == c
     assert json.loads(c.to_json())["effort_margin"] == "inf"
 
@@ -237,23 +237,24 @@ def test_one_large_gap_is_no_reason_to_doubt_the_split(healthy):
 
 def test_a_later_candidate_says_that_others_were_tested_before(healthy):
     def said(**others) -> bool:
-        return any("candidate number" in w for w in certificate(healthy, **{"iteration": 3, **others}).warnings)
+        return any("candidate number" in w for w in certificate(healthy, **{"trial": third, **others}).warnings)
 
-    assert certificate(healthy, iteration=3).certified
-    (warning,) = [w for w in certificate(healthy, iteration=3).warnings if "candidate number" in w]
+    third = Trial(3, 3, spending="none")
+    assert certificate(healthy, trial=third).certified
+    (warning,) = [w for w in certificate(healthy, trial=third).warnings if "candidate number" in w]
     assert "candidate number 3" in warning
     assert "at most 15 %" in warning
-    assert not said(iteration=1)
-    assert not said(spending="squares")
+    assert not said(trial=Trial(1, 3, spending="none"))
+    assert not said(trial=Trial(3, 3))
     assert not said(threshold=1e-6)
 
 
 def test_spending_alpha_raises_the_bound_and_is_said(healthy):
     plain, strict = (
-        certificate(healthy, iteration=2, spending=s, method="student_t_reference") for s in ("none", "squares")
+        certificate(healthy, trial=Trial(2, 2, spending=s), method="student_t_reference") for s in ("none", "squares")
     )
     assert strict.ucbog > plain.ucbog
-    assert (strict.alpha, strict.spending, strict.confidence) == (spent(0.05, 2), "squares", 0.95)
+    assert (strict.alpha, strict.spending, strict.confidence) == (Trial(2, 2).alpha(0.05), "squares", 0.95)
 
 
 def test_performance_is_the_finite_sample_bounds():

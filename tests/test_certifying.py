@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spota import algorithm, certifying, envs, plan, policies
+from spota import algorithm, certifying, envs, looks, plan, policies
 from spota.certificate import Certificate, fingerprint
 from spota.cli import main
 from spota.envs.cart_pole import CartPole
@@ -108,7 +108,7 @@ def test_a_finished_run_is_shown_and_nothing_is_computed(whole, tmp_path, capsys
     assert "a holds this run already, and it is finished" in told.err
     assert told.err.count("found in the directory") == 10
     for part in (
-        "Not certified: on an unseen domain it may lose",
+        "Undecided: on an unseen domain it may lose",
         "Earns at least",
         "It stopped after 2 iterations",
         "spota rollout catapult --policy a",
@@ -185,7 +185,7 @@ def stop_before_references(*_):
 
 def test_ctrl_c_keeps_everything_and_says_how_to_go_on(whole, tmp_path, capsys, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(algorithm, "references_from", stop_before_references)
+        patched.setattr(looks, "references_from", stop_before_references)
         with pytest.raises(SystemExit) as stop:
             main([*TRAIN, *NEVER, "--out", "a"])
         assert stop.value.code == 130
@@ -332,7 +332,7 @@ def test_a_run_writes_its_page_and_names_it(whole, capsys, tmp_path):
     shutil.copytree(whole, tmp_path / "a")
     told = run(capsys, "train", "--resume", "a")
     assert "The report is a/report.html" in " ".join(told.out.split())
-    assert "Not certified" in (tmp_path / "a" / "report.html").read_text("utf-8")
+    assert "Undecided" in (tmp_path / "a" / "report.html").read_text("utf-8")
 
 
 def test_a_page_that_cannot_be_written_costs_nobody_the_run(whole, capsys, tmp_path):
@@ -340,7 +340,7 @@ def test_a_page_that_cannot_be_written_costs_nobody_the_run(whole, capsys, tmp_p
     (tmp_path / "a" / "report.html").mkdir()
     told = run(capsys, "train", "--resume", "a")
     assert "a/report.html was not written" in " ".join(told.err.split())
-    assert "Not certified" in told.out
+    assert "Undecided" in told.out
 
 
 def test_the_policy_stands_beside_the_platforms_controller_in_the_run(tmp_path, monkeypatch):

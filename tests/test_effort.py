@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from halving import Halving
-from spota.algorithm import find_references, repeated, spota
+from spota.algorithm import spota
 from spota.effort import EXACT, Effort, gains, train_longer
 from spota.envs import make
 from spota.events import BlockStarted, Solving
@@ -18,6 +18,7 @@ from spota.polopt import exact
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
 from spota.polopt.solver import is_optimal, optimal, with_effort
+from spota.references import find_references, repeated
 from spota.settings import Spota
 from spota.verdict import EFFORT_SHARE
 
@@ -25,7 +26,7 @@ ENV = make("catapult")
 KEY = jax.random.key(3)
 START = exact.extending(1.9, fnn(KEY, ENV, (2,)))
 SMALL = Spota(n_c=5, n_r=3, n_G=10, n_J=1, beta=1e-3, max_iterations=1, n_b=50, performance_domains=0, hidden=(2,),
-              method="student_t_reference", spend_alpha="none")  # fmt: skip
+              method="student_t_reference", spend_alpha="none", looks=1)  # fmt: skip
 
 
 def test_the_margin_is_the_upper_end_of_students_interval():
@@ -117,6 +118,6 @@ def test_effort_is_iterations():
 
 @pytest.mark.parametrize(("n_G", "m"), [(2, 2), (10, 4), (20, 5), (40, 10)])
 def test_a_quarter_is_trained_longer_and_at_least_four(n_G, m):
-    assert Spota(n_G=n_G).n_effort == m
-    assert Spota(n_G=n_G, effort_references=2).n_effort == 2
-    assert Spota(n_G=n_G, effort_references=0).n_effort == 0
+    assert Spota(n_G=n_G).trained_longer(1) == m
+    assert Spota(n_G=n_G, effort_references=2).trained_longer(1) == 2
+    assert Spota(n_G=n_G, effort_references=0).trained_longer(3) == 0

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from bowl import Bowl, Hold
-from spota import algorithm, envs, evaluate, plots, policies
+from spota import envs, evaluate, plots, policies
 from spota.certificate import figure
 from spota.cli import main
 from spota.polopt import exact
+from spota.procedure import block_directory
+from spota.references import find_references
 from spota.run import Run
 
 
@@ -131,9 +133,9 @@ def spota_run(tmp_path):
     """What SPOTA leaves of an iteration on the catapult: a policy, and three references of one domain each."""
     env, key = envs.make("catapult"), jax.random.key(1)
     start = policies.fnn(key, env)
-    references = algorithm.find_references(key, env, exact.catapult, start, 1, 3)
+    references = find_references(key, env, exact.catapult, start, 1, 3)
     with Run(tmp_path / "runs" / "spota", {"env": "catapult"}) as kept:
-        kept.block(f"{algorithm.block_directory(1)}/references", references.to_arrays)
+        kept.block(f"{block_directory(1)}/references", references.to_arrays)
         policies.save(exact.extending(np.float64(1.2), start), kept.directory / "policy.npz")
     return kept.directory
 
@@ -150,7 +152,7 @@ def test_explain_knows_the_policies_of_a_run(capsys, spota_run):
     text = run(capsys, *arguments)
     for part in ("planet", "Shares of the variance", "among 4 policies", "The worst domain found", "start and noise"):
         assert part in text
-    (spota_run / algorithm.block_directory(1) / "references.npz").write_bytes(b"torn")
+    (spota_run / block_directory(1) / "references.npz").write_bytes(b"torn")
     assert "references.npz is damaged" in fail(capsys, *arguments)
 
 

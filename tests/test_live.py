@@ -47,7 +47,7 @@ def test_without_a_terminal_every_block_is_a_line(events):
     lines = shown(events, terminal=False).splitlines()
     assert [line.split(":")[0] for line in lines] == [
         "iteration 1, candidate", "iteration 1, references", "iteration 1, comparison", "iteration 1, performance",
-        "iteration 1, certificate", "iteration 1",
+        "iteration 1, certificate", "iteration 1, challenger", "iteration 1",
     ]  # fmt: skip
     assert "5 domains, return -" in lines[0]
     assert "10 × 1 domains" in lines[1]
@@ -57,7 +57,7 @@ def test_without_a_terminal_every_block_is_a_line(events):
 
 def test_what_was_found_in_the_directory_is_told(events):
     replayed = [replace(e, replayed=True) if isinstance(e, BlockFinished) else e for e in events]
-    assert shown(replayed, terminal=False).count("found in the directory") == 5
+    assert shown(replayed, terminal=False).count("found in the directory") == 6
 
 
 def test_on_a_terminal_a_row_follows_the_optimizer(events):

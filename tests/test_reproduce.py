@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bowl import Bowl
-from spota import algorithm, envs, plan, policies, training
+from spota import algorithm, envs, looks, plan, policies, training
 from spota.certifying import certify
 from spota.cli import main
 from spota.evaluate import Axis, Sweep, span
@@ -104,7 +104,7 @@ def test_an_interrupted_study_says_how_to_go_on(capsys, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(algorithm, "references_from", stop)
+    monkeypatch.setattr(looks, "references_from", stop)
     with pytest.raises(SystemExit) as end:
         main(["reproduce", "convergence", "--runs", "1"])
     assert end.value.code == 130
@@ -157,7 +157,7 @@ def give(tmp_path, *names: str) -> None:
 @pytest.mark.usefixtures("bowl_sweeps")
 def test_sweeps_train_what_is_missing_and_tell_where_the_return_is_kept(capsys, tmp_path):
     give(tmp_path, "bowl-epopt", "bowl-spota")
-    certificate = {"ucbog": 46.42, "threshold": 50.0, "certified": True}
+    certificate = {"ucbog": 46.42, "threshold": 50.0, "verdict": "certified"}
     (tmp_path / "given" / "bowl-spota" / "certificate.json").write_text(json.dumps(certificate))
     main(["reproduce", "sweeps", "--quick", "--policies", "given"])
     told = capsys.readouterr()

@@ -1,29 +1,35 @@
-"""α over candidates and looks: sums stay below α, and a run that tests on noise errs no more often."""
+"""α over candidates and looks: sums stay at α, and a run that tests on noise errs no more often."""
 
 import math
 
 import numpy as np
 import pytest
 
-from spota.spending import spent
+from spota.spending import Trial, share
+
+ALL = [Trial(k, 4, look, 3) for k in range(1, 5) for look in range(1, 4)]
 
 
-@pytest.mark.parametrize("looks", [1, 3])
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.5])
-def test_everything_that_is_ever_tested_sums_up_to_alpha(alpha, looks):
-    total = math.fsum(spent(alpha, k, look, looks) for k in range(1, 3000) for look in range(1, looks + 1))
-    assert alpha * (1 - 1e-3) < total < alpha
+def test_everything_that_a_run_tests_sums_up_to_alpha(alpha):
+    assert math.fsum(trial.alpha(alpha) for trial in ALL) == pytest.approx(alpha)
 
 
-def test_the_first_candidate_has_most():
-    assert spent(0.05, 1) == pytest.approx(0.05 * 0.607927, rel=1e-5)
-    assert spent(0.05, 2) == pytest.approx(spent(0.05, 1) / 4)
-    assert spent(0.05, 2, 3, 3) == pytest.approx(spent(0.05, 2) / 3)
+def test_the_first_look_at_the_first_candidate_has_most():
+    assert share(1, 1) == 1
+    assert [share(i, 3) for i in (1, 2, 3)] == pytest.approx([36 / 49, 9 / 49, 4 / 49])
+    assert Trial(1, 3, 1, 3).alpha(0.05) == pytest.approx(0.05 * (36 / 49) ** 2)
+    assert Trial().alpha(0.05) == 0.05
+
+
+def test_candidates_share_alpha_unless_told_otherwise_and_looks_always():
+    assert Trial(2, 3, spending="none").alpha(0.05) == 0.05
+    assert Trial(2, 3, 1, 3, "none").alpha(0.05) == pytest.approx(0.05 * 36 / 49)
 
 
 def test_a_run_that_stops_at_its_first_success_errs_at_most_alpha():
-    """Each of 8 candidates × 3 looks passes wrongly where a uniform number falls below its α."""
-    levels = [spent(0.2, k, look, 3) for k in range(1, 9) for look in (1, 2, 3)]
+    """Each of 4 candidates × 3 looks passes wrongly where a uniform number falls below its α."""
+    levels = [trial.alpha(0.2) for trial in ALL]
     passed = (np.random.default_rng(0).random((20_000, len(levels))) < levels).any(axis=1).mean()
     independent = 1 - np.prod(1 - np.array(levels))
     assert passed == pytest.approx(independent, abs=4 * math.sqrt(independent / 20_000))
@@ -33,12 +39,16 @@ def test_a_run_that_stops_at_its_first_success_errs_at_most_alpha():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"alpha": 5.0}, "write alpha=0.05"),
-        ({"candidate": 0}, "candidate=0: candidates count from 1"),
+        ({"candidate": 0}, "candidate=0 of candidates=3"),
+        ({"candidate": 4}, "candidate=4 of candidates=3"),
         ({"look": 4}, "look=4 of looks=3"),
-        ({"look": 0}, "look=0 of looks=3"),
     ],
 )
 def test_errors_say_what_is_wrong(arguments, message):
     with pytest.raises(ValueError, match=message):
-        spent(**{"alpha": 0.05, "candidate": 1, "look": 1, "looks": 3} | arguments)
+        Trial(**{"candidates": 3, "looks": 3} | arguments)
+
+
+def test_a_probability_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="write alpha=0.05"):
+        Trial().alpha(5.0)

@@ -10,33 +10,25 @@ weak the optimizer is, the gap is at least what these earn more.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from spota.algorithm import (
-    Memo,
-    Procedure,
-    certificate_block,
-    comparison_block,
-    compute,
-    effort_block,
-    find_candidate,
-    reference_domains,
-    references_block,
-)
+from spota.algorithm import find_candidate
 from spota.blocks import Arrays, from_arrays, to_arrays
 from spota.certificate import Certificate, figure
 from spota.comparison import Comparison, Solved, returns_everywhere
 from spota.events import Assessed, Listener
+from spota.looks import Starts, decide
 from spota.policies.contract import Contract
 from spota.policies.imitate import Imitation, imitate
 from spota.policies.network import FNN, Linear, fnn
 from spota.polopt.solve import Optimizer, Report
 from spota.polopt.solver import Solver, as_solver
+from spota.procedure import Memo, Procedure, block_name, compute
+from spota.references import reference_domains
 from spota.settings import Spota, constant
 from spota.types import Env, Policy
 
@@ -55,14 +47,6 @@ class Assessment:
     imitation: Imitation | None
     seconds: float
     """What all blocks have cost."""
-
-
-@dataclass(frozen=True)
-class Starts:
-    """What each reference starts from, with a leading axis, and how many start from which policy."""
-
-    policies: Any
-    counts: Mapping[str, int]
 
 
 def assess_policy(
@@ -88,18 +72,14 @@ def assess_policy(
         if isinstance(one, FNN | Linear):
             one.contract.check(env)
     run = Procedure(key, env, as_solver(candidate or optimizer), optimizer, settings, constant, memo, report)
-    keys = run.keys(1)
     networks, imitations = _line_up(run, policy, known, with_own=candidate is not None)
-    starts = _starts(run, networks)
-    references = references_block(run, 1, keys.references, starts.policies)
-    effort = effort_block(run, 1, keys.effort, references, starts.policies)
-    comparison = comparison_block(run, 1, keys.comparison, policy, references, starts.policies)
-    certificate = certificate_block(
-        run, 1, policy, comparison, effort,
-        starts=starts.counts, n_c=None, notes=tuple(_doubts(env, imitations, starts)),
-    )  # fmt: skip
-    run.tell(Assessed(1, certificate, certificate, policy))
-    return Assessment(certificate, comparison, imitations.get(IMITATED), sum(run.seconds))
+
+    def notes(starts: Mapping[str, int]) -> tuple[str, ...]:
+        return tuple(_doubts(env, imitations, starts))
+
+    found = decide(run, 1, policy, lambda look: _starts(run, look, networks), None, notes)
+    run.tell(Assessed(1, found.certificate, found.certificate, policy))
+    return Assessment(found.certificate, found.comparison, imitations.get(IMITATED), sum(run.seconds))
 
 
 def earnings(
@@ -126,16 +106,16 @@ def _line_up(
     return networks, {name: found for name, found in imitations.items() if found is not None}
 
 
-def _starts(run: Procedure, networks: Mapping[str, FNN]) -> Starts:
+def _starts(run: Procedure, look: int, networks: Mapping[str, FNN]) -> Starts:
     """The best network for each reference on its own domains; the first of those that are equally good."""
-    s, keys = run.settings, run.keys(1)
-    domains, _ = reference_domains(keys.references, run.env, s.n_r, s.n_G)
+    s, keys, n = run.settings, run.keys(1, look), run.settings.joining(look)
+    domains, _ = reference_domains(keys.references, run.env, s.n_r, n)
 
     def make(report: Report) -> Arrays:
         del report
         return {"earned": earnings(keys.starts, run.env, networks, domains, s.n_J)}
 
-    chosen = run.block(1, "starts", s.n_r, make, s.n_G)["earned"].argmax(axis=0)
+    chosen = run.block(1, block_name("starts", look), s.n_r, make, n)["earned"].argmax(axis=0)
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[chosen], *networks.values())
     return Starts(stacked, {name: int((chosen == i).sum()) for i, name in enumerate(networks)})
 
@@ -166,7 +146,7 @@ def _network(
     return imitation.policy, imitation
 
 
-def _doubts(env: Env, imitations: Mapping[str, Imitation], starts: Starts) -> Iterator[str]:
+def _doubts(env: Env, imitations: Mapping[str, Imitation], starts: Mapping[str, int]) -> Iterator[str]:
     """An imitation that is much worse than its original is a poor start, and no opponent like the original."""
     for name, imitation in imitations.items():
         ours, theirs = float(imitation.returns.mean()), float(imitation.original_returns.mean())
@@ -175,8 +155,8 @@ def _doubts(env: Env, imitations: Mapping[str, Imitation], starts: Starts) -> It
         earns = f"earns {figure(ours)} where the original earns {figure(theirs)}"
         if name != IMITATED:
             yield f"References could start from {name} only as a network that imitates it, which {earns}."
-        elif starts.counts[name]:
+        elif starts[name]:
             yield (
-                f"{starts.counts[name]} references started from a network that imitates the policy. It {earns}: they "
+                f"{starts[name]} references started from a network that imitates the policy. It {earns}: they "
                 "had to make up for that first, and may be weak."
             )

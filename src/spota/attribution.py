@@ -112,18 +112,23 @@ def explain(
 
 def alternatives(directory: Path, policy: Policy) -> dict[str, Policy]:
     """The references of the newest iteration in a run directory; none if it has none, or if they are no networks."""
-    found = sorted(directory.glob("*/references.npz"))
-    if not found or not isinstance(policy, FNN):
+    newest = max(directory.glob("iteration-*"), default=None)
+    if newest is None or not isinstance(policy, FNN):
         return {}
-    path = found[-1]
+    found = [*newest.glob("references.npz"), *sorted(newest.glob("look-*/references.npz"))]
+    policies = [one for path in found for one in _references_in(path, directory, policy)]
+    return {f"reference {k + 1}": one for k, one in enumerate(policies)}
+
+
+def _references_in(path: Path, directory: Path, like: FNN) -> list[FNN]:
     try:
         run_id = fingerprint_of(read_toml(directory / "config.toml"))
-        arrays = read_block(path, f"{path.parent.name}/{path.stem}", run_id)
-        many = Solved.from_arrays(arrays, policy).policy
+        arrays = read_block(path, path.relative_to(directory).with_suffix("").as_posix(), run_id)
+        many = Solved.from_arrays(arrays, like).policy
     except Exception as error:  # whatever strange bytes provoke
         raise ValueError(f"{path} is damaged ({error}); let `spota train` write it again, or move it away.") from error
     n = jax.tree.leaves(many)[0].shape[0]
-    return {f"reference {k + 1}": jax.tree.map(lambda x, k=k: x[k], many) for k in range(n)}
+    return [jax.tree.map(lambda x, k=k: x[k], many) for k in range(n)]
 
 
 def _information_of(key: Key[Array, ""], env: Env, policies: Policies, domains: Domains, tell: Tell) -> Information:

@@ -16,7 +16,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from jaxtyping import PyTree
 
@@ -27,6 +27,9 @@ from spota.split import QUANTILE, Part, Split
 
 METHODS = (*(f"{interval}_{unit}" for unit in UNITS for interval in INTERVALS), "split")
 """The intervals that can decide; `basic_pooled` is the paper's, `split` is ours."""
+
+Verdict = Literal["certified", "refuted", "undecided"]
+"""The upper bound on the loss is at most the threshold, a lower bound is above it, or neither."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,10 @@ class Certificate:
     """1 − α of the whole run."""
     threshold: float
     """β."""
-    certified: bool
-    """Whether ucbog ≤ threshold."""
+    verdict: Verdict
+    gap_at_least: float | None
+    """Lower bound on what it loses: what the best of the references earns more on unseen domains, at least. None if
+    nobody looked, because it was certified."""
     method: str
     """The interval that decided, one of METHODS."""
     intervals: Mapping[str, float]
@@ -135,6 +140,10 @@ class Certificate:
     """The probability of error that the effort margin of this iteration was given."""
     spending: str
     """How α is spent over the iterations: none or squares."""
+    look: int
+    """Which look at the policy this was: references join in each."""
+    looks: int
+    """How many there may be; α is spent over them."""
     negative_share: float
     """Share of gaps that were negative before outlier rejection: there the reference lost."""
     clipped_share: float
@@ -168,17 +177,29 @@ class Certificate:
     def sentence(self) -> str:
         """The verdict."""
         scale = f" (of {figure(self.max_return)})" if self.max_return > 0 else ""
-        if self.certified:
+        if self.verdict == "certified":
             return (
                 f"Certified: on an unseen domain it loses on average at most {figure(self.ucbog)} of return{scale}, "
                 f"with probability ≈ {percent(self.confidence)}; the threshold was {figure(self.threshold)}."
             )
+        if self.verdict == "refuted":
+            return (
+                f"Refuted: it loses on average at least {figure(self.gap_at_least or 0.0)} of return{scale} on an "
+                f"unseen domain, more than the threshold of {figure(self.threshold)}, with probability ≈ "
+                f"{percent(self.confidence)}: one of the references earns that much more."
+            )
         if not self.bounded:
-            return "Not certified: there is no upper bound on what it loses on an unseen domain."
+            return "Undecided: there is no upper bound on what it loses on an unseen domain."
         return (
-            f"Not certified: on an unseen domain it may lose {figure(self.ucbog)} of return{scale} on average, more "
-            f"than the threshold of {figure(self.threshold)} (confidence ≈ {percent(self.confidence)})."
+            f"Undecided: on an unseen domain it may lose {figure(self.ucbog)} of return{scale} on average, more than "
+            f"the threshold of {figure(self.threshold)}; that it does lose so much is not shown (confidence ≈ "
+            f"{percent(self.confidence)})."
         )
+
+    @property
+    def certified(self) -> bool:
+        """Whether the upper bound on the loss is at most the threshold."""
+        return self.verdict == "certified"
 
     @property
     def bounded(self) -> bool:

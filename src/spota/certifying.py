@@ -13,20 +13,21 @@ from typing import Any
 import jax
 
 from spota import policies
-from spota.algorithm import Memo, Result, block_directory, compute, spota
+from spota.algorithm import Result, spota
 from spota.assessment import Assessment, assess_policy
 from spota.certificate import Certificate
 from spota.events import Assessed, Event, Listener, Solving
 from spota.plan import Plan
 from spota.policies import FNN, Linear
 from spota.policies.controllers import Beside, beside_controller
+from spota.procedure import Memo, block_directory, compute
 from spota.run import Run
 from spota.training import UNSEEN, progress_figures
 from spota.types import Env, Policy
 
 FIGURES = (
     "n_c", "n_r", "ucbog", "mean_gap", "effort_margin", "effort_gain", "negative_share", "reference_improvement",
-    "certified",
+    "n_G", "look", "gap_at_least", "verdict",
 )  # fmt: skip
 """What metrics.jsonl and result.json say about an iteration; its certificate says all."""
 

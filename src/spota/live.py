@@ -50,7 +50,7 @@ def iteration_line(iteration: int, c: Certificate) -> str:
     sum_of_them = f" = {' + '.join(parts)}" if len(parts) > 1 else ""
     return (
         f"iteration {iteration}: {domains}: UCBOG {figure(c.ucbog)}{sum_of_them} (threshold {figure(c.threshold)}), "
-        f"mean gap {figure(c.mean_gap)}, {percent(c.negative_share)} of the gaps negative"
+        f"mean gap {figure(c.mean_gap)}, {percent(c.negative_share)} of the gaps negative: {c.verdict}"
     )
 
 
@@ -111,7 +111,7 @@ class Block:
             return "kept" if self.finished.replayed else duration(self.finished.seconds)
         spent = duration(time.monotonic() - self.begun)
         if self.progress is None or self.first is None:
-            return f"{spent}, compiling" if self.started.block in SOLVED else spent
+            return f"{spent}, compiling" if self.started.block.split("/")[-1] in SOLVED else spent
         if self.progress.iteration == self.first[1]:
             return spent
         pace = (time.monotonic() - self.first[0]) / (self.progress.iteration - self.first[1])

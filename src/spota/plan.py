@@ -18,7 +18,7 @@ from spota.types import Env
 
 TABLES = ("spota", "candidate", "reference")
 """The tables of a settings file."""
-LOOP_ONLY = ("max_iterations", "max_seconds", "growth", "warm_start", "spend_alpha")
+LOOP_ONLY = ("max_iterations", "growth", "warm_start", "spend_alpha")
 """Settings of the loop over the iterations, without meaning for a policy that exists already."""
 QUICK = {"n_G": 10, "max_iterations": 3, "growth": "constant"}
 """The same sizes again if the first candidate does not pass: then all programs are compiled already."""

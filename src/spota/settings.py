@@ -44,6 +44,7 @@ AS_PUBLISHED: dict[str, Any] = {
     "spend_alpha": "none",
     "effort_references": 0,
     "performance_domains": 2000,
+    "looks": 1,
 }
 """The paper's procedure, where ours differs from it."""
 THRESHOLD = 0.025
@@ -62,7 +63,10 @@ class Spota:
     n_r: int = 1
     """Domains of a reference in the first iteration."""
     n_G: int = 20
-    """References."""
+    """References of the first look at a candidate."""
+    looks: int = 3
+    """Looks at a candidate, at most: while it is neither certified nor refuted, the next adds as many references as
+    there are."""
     n_J: int = 50
     """Rollouts a domain in the comparison."""
     n_b: int = 1000
@@ -74,7 +78,8 @@ class Spota:
     max_iterations: int = 10
     """The run ends here, certified or not."""
     max_seconds: float | None = None
-    """No iteration begins after this time; time before an interruption counts."""
+    """No iteration begins after this time, and no further look that would last longer; time before an interruption
+    counts."""
     growth: str = "linear"
     """How n_c and n_r grow over the iterations: linear (the paper's), doubling or constant."""
     method: str = "split"
@@ -85,10 +90,11 @@ class Spota:
     warm_start: bool = False
     """Whether a candidate starts from the one before."""
     spend_alpha: str = "squares"
-    """Whether α is spent over the iterations, each of which is a test: squares, or none (the paper's)."""
+    """Whether α is spent over the iterations, each of which is a test: squares, or none (the paper's). Looks share the
+    α of their candidate in any case."""
     effort_references: int | None = None
-    """How many references are trained once more and longer, to measure what they still gain; None means a quarter of
-    them, at least 4, and 0 does not measure it."""
+    """How many references of the first look are trained once more and longer, to measure what they still gain; None
+    means a quarter of them, at least 4, and 0 does not measure it. Later looks add the same share."""
     effort_factor: int = 3
     """How many times as long."""
     performance_domains: int = 20_000
@@ -104,7 +110,7 @@ class Spota:
 
     def __post_init__(self):
         """Refuse settings that cannot work."""
-        for name in ("n_c", "n_r", "n_G", "n_J", "n_b", "max_iterations"):
+        for name in ("n_c", "n_r", "n_G", "n_J", "n_b", "looks", "max_iterations"):
             _at_least(name, getattr(self, name), 1)
         _at_least("performance_domains", self.performance_domains, 0)
         _at_least("effort_factor", self.effort_factor, 2)
@@ -130,11 +136,15 @@ class Spota:
                 "write performance_domains=20000, or method='studentized_reference'."
             )
 
-    @property
-    def n_effort(self) -> int:
-        """How many references are trained longer."""
+    def joining(self, look: int) -> int:
+        """References that join in a look: n_G, then as many as there are."""
+        return self.n_G * 2 ** max(look - 2, 0)
+
+    def trained_longer(self, look: int) -> int:
+        """How many of those that join are trained longer."""
         usual = min(self.n_G, max(FEWEST_LONGER, self.n_G // 4))
-        return usual if self.effort_references is None else self.effort_references
+        first = usual if self.effort_references is None else self.effort_references
+        return first * self.joining(look) // self.n_G
 
     def _check_effort_references(self) -> None:
         m = self.effort_references

@@ -4,25 +4,44 @@ A run may try one candidate after the other, and look at each several times whil
 probability α_j at most, then any of them errs with probability Σ α_j at most, whatever the run decides in between: each
 α_j has to be fixed before its data are seen.
 
-spent(0.05, candidate=1, look=2, looks=3)   # 0.0101: of the first candidate's 0.0304, the part of the second look
+Trial(candidate=1, candidates=3, look=2, looks=3).alpha(0.05)   # 0.0067: the first candidate's 0.0367, the second look
 """
 
-import math
+from dataclasses import dataclass
 
 from spota.bootstrap import check_alpha
 
 SPENDING = ("none", "squares")
-"""Whether α is spent over the candidates of a run: each has all of it, or 6α/(πk)²."""
+"""Whether α is spent over the candidates of a run: each has all of it, or shares that fall with 1/k²."""
 
 
-def spent(alpha: float, candidate: int, look: int = 1, looks: int = 1) -> float:
-    """α of one look at one candidate: 6α/(πk)² for candidate k = 1, 2, …, in equal parts for its looks.
+@dataclass(frozen=True)
+class Trial:
+    """One test of a run: which look at which candidate, of how many that there may be; both numbers were fixed before.
 
-    Over any number of candidates they sum up to less than `alpha`. The first candidate, which usually passes, has 61 %.
+    Looks at one candidate always share its α; candidates share that of the run if it is spent in squares. The first
+    ones, which usually decide, have most of it.
     """
-    check_alpha(alpha)
-    if candidate < 1:
-        raise ValueError(f"candidate={candidate}: candidates count from 1.")
-    if not 1 <= look <= looks:
-        raise ValueError(f"look={look} of looks={looks}: looks count from 1, and their number is fixed beforehand.")
-    return alpha * 6 / (math.pi * candidate) ** 2 / looks
+
+    candidate: int = 1
+    candidates: int = 1
+    look: int = 1
+    looks: int = 1
+    spending: str = "squares"
+
+    def __post_init__(self):
+        """Refuse numbers that nobody can count."""
+        for name, i, n in (("candidate", self.candidate, self.candidates), ("look", self.look, self.looks)):
+            if not 1 <= i <= n:
+                raise ValueError(f"{name}={i} of {name}s={n}: they count from 1, and their number is fixed beforehand.")
+
+    def alpha(self, alpha: float) -> float:
+        """This test's part of a run's probability of error."""
+        check_alpha(alpha)
+        of_run = 1.0 if self.spending == "none" else share(self.candidate, self.candidates)
+        return alpha * of_run * share(self.look, self.looks)
+
+
+def share(i: int, n: int) -> float:
+    """What test i of n has, 1/i² of the first one's; together they have all."""
+    return i**-2 / sum(k**-2 for k in range(1, n + 1))

@@ -32,7 +32,7 @@ class TensorBoard:
                 self._writer.add_scalar(f"{event.block}/{name}", float(values.mean()), step)
         elif isinstance(event, Assessed):
             for name, value in figures(event.certificate).items():
-                if value is not None:
+                if isinstance(value, int | float):
                     self._writer.add_scalar(f"certificate/{name}", float(value), event.iteration)
 
     def close(self) -> None:

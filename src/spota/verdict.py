@@ -16,11 +16,13 @@ from spota.doubts import doubts, repeated
 from spota.effort import Effort
 from spota.gap import Gaps, check_choice
 from spota.replications import mrp
-from spota.spending import SPENDING, spent
+from spota.spending import Trial
 from spota.split import Returns, Split, crash_level, in_range, split_upper
 
 EFFORT_SHARE = 0.2
 """The effort margin's share of α; the interval has the rest, so that both hold together with 1 − α."""
+ALONE = Trial()
+"""The only test of its run."""
 RESAMPLED = ("basic", "percentile", "bca", "studentized")
 """The intervals that need resamples."""
 
@@ -77,13 +79,12 @@ def assess(
     key: Key[Array, ""],
     gaps: Gaps,
     subject: Subject,
+    trial: Trial = ALONE,
     *,
     threshold: float,
     method: str,
     alpha: float = 0.05,
     n_b: int = 1000,
-    iteration: int = 1,
-    spending: str = "none",
     rollouts: Rollouts | None = None,
     effort: Effort | None = None,
     starts: Mapping[str, int] | None = None,
@@ -93,12 +94,12 @@ def assess(
 ) -> Certificate:
     """Bound the mean gap in every way there is, and state what follows from the one that decides (SPOTA_UCBOG).
 
+    The verdict is certified or undecided; only a better policy refutes, see `challenged`.
     Without `rollouts` there is no split. `effort` is None where nobody measured what a longer training gains;
     `improvement` is the mean raw gap unless given.
     """
     check_choice("method", method, METHODS)
-    check_choice("spending", spending, SPENDING)
-    here = alpha if spending == "none" else spent(alpha, candidate=iteration)
+    here = trial.alpha(alpha)
     for_effort = EFFORT_SHARE * here if effort is not None and effort.gains.size else 0.0
     now = here - for_effort
     margin = None if effort is None else effort.margin(for_effort)
@@ -117,7 +118,8 @@ def assess(
         mean_gap=max(split.mean, 0.0) if split is not None and method == "split" else float(final.mean()),
         confidence=1 - alpha,
         threshold=threshold,
-        certified=ucbog <= threshold,
+        verdict="certified" if ucbog <= threshold else "undecided",
+        gap_at_least=None,
         method=method,
         intervals=intervals,
         split=split,
@@ -128,7 +130,9 @@ def assess(
         effort_factor=1 if effort is None else effort.factor,
         alpha=now,
         effort_alpha=for_effort,
-        spending=spending,
+        spending=trial.spending,
+        look=trial.look,
+        looks=trial.looks,
         negative_share=float(gaps.negative_share),
         clipped_share=float(gaps.clipped_share),
         losing_share=float((gaps.raw.mean(axis=1) < 0).mean()),
@@ -145,8 +149,18 @@ def assess(
         performance=performance,
         warnings=notes,
     )
-    told = *doubts(certificate), *_too_few(certificate, n_b), *repeated(certificate, iteration), *notes
+    told = *doubts(certificate), *_too_few(certificate, n_b), *repeated(certificate, trial.candidate), *notes
     return dataclasses.replace(certificate, warnings=told)
+
+
+def challenged(certificate: Certificate, gap_at_least: float) -> Certificate:
+    """The certificate once it is known what one other policy earns more on unseen domains, at least.
+
+    It may err with the probability that the upper bound has: a verdict is wrong only if the policy was certified and
+    its gap is above the threshold, or if it was refuted and the gap is not, and one of the two cannot be.
+    """
+    verdict = "refuted" if gap_at_least > certificate.threshold else certificate.verdict
+    return dataclasses.replace(certificate, gap_at_least=gap_at_least, verdict=verdict)
 
 
 def _intervals(

@@ -14,13 +14,13 @@ import numpy as np
 import spota.verdict
 from bowl import Bowl
 from spota import plan, policies
-from spota.algorithm import Solution
 from spota.blocks import to_arrays
 from spota.certificate import METHODS
 from spota.certifying import assess, certify
 from spota.envs import make
 from spota.envs.cart_pole import CartPole
 from spota.polopt.rows import Score
+from spota.polopt.solve import Solution
 from spota.run import Run
 from spota.types import Env
 

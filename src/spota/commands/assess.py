@@ -30,6 +30,7 @@ def assess(
     preset: Annotated[str | None, choice("tuned", get_args(Preset))] = None,
     solver: Annotated[str | None, choice("default", SOLVERS)] = None,
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
+    max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     against: Annotated[tuple[str, ...], flag("none", "POLICY ...")] = (),
     seed: Annotated[int | None, flag("0", "N")] = None,
     config: Annotated[Path | None, flag("none", "FILE.toml")] = None,
@@ -46,7 +47,8 @@ def assess(
     the policy (or a network that imitates it), a candidate of our own, and the policies that you name with --against.
     A quarter of them is trained three times as long; what that gains is added to the bound as its effort margin. It
     takes minutes. The same command with the same --out, or --resume DIR alone, continues what was interrupted. A
-    policy that is not certified is told in words; the exit code is 0.
+    verdict is certified, refuted (a better policy exists) or undecided, told in words; the exit code is 0 for each.
+    While it is undecided more references join, twice at most, or as long as --max-minutes allows.
 
     Args:
         policy: A run directory, a policy file, or a controller (pd, lqr, energy).
@@ -54,6 +56,7 @@ def assess(
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
         solver: What trains the references; our own candidate has the platform's best solver.
         beta: The threshold: the loss of return, on average, that is accepted.
+        max_minutes: No references join that would be trained longer than this; the first ones are in any case.
         against: Policies that you know, e.g. --against runs/a lqr: no reference starts from anything worse on its
             domains. Run directories, policy files or controllers; what is no network of the policy's size is imitated.
         seed: The same seed gives the same result.
@@ -75,7 +78,7 @@ def assess(
     known = dict(zip(others, rest, strict=True))
     flags = {"env": platform.name, "algo": "assess", "preset": preset, "solver": solver, "seed": seed}
     flags |= {"policy": source, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
-    layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta))]
+    layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes))]
     chosen = plan.resolve(file, flags, layers)
     name = f"{platform.name}-assess"
     with running(directory, name, chosen.table(), platform, chosen.spota.beta, tensorboard) as (run, tell):
@@ -87,8 +90,8 @@ def assess(
 
 
 def _summary(assessment: Assessment, directory: Path) -> str:
-    more = "" if assessment.certificate.certified else (
-        "\nReferences on more domains each make the bound tighter, e.g. --set spota.n_r=10 with a new --out; "
-        "--beta accepts more loss."
+    more = "" if assessment.certificate.verdict != "undecided" else (
+        "\nMore time, more references (--set spota.n_G=40) or more domains each (spota.n_r=100), with a new --out, "
+        "make the bound tighter; --beta accepts more loss."
     )  # fmt: skip
     return f"{assessment.certificate}{more}\nIt took {duration(assessment.seconds)}; the certificate is in {directory}."

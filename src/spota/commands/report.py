@@ -22,7 +22,7 @@ def report(
     """Write one page about a run: its certificate, how far to trust it, plots, and the policy at work.
 
     The page is one file that opens without a network; send it to whom you like. It works for runs that are certified,
-    not certified, not finished, for assessments and for plain trainings, and says which it is.
+    refuted, undecided, not finished, for assessments and for plain trainings, and says which it is.
 
     Args:
         run: A run directory.

@@ -53,7 +53,7 @@ def _by_platform(plans: Mapping[str, Plan], directory: Path) -> list[Convergence
     gaps: dict[str, list[np.ndarray]] = {name: [] for name in plans}
 
     def hear(name: str, event: Event) -> None:
-        if isinstance(event, BlockFinished) and event.block == "comparison":
+        if isinstance(event, BlockFinished) and event.block.endswith("comparison"):
             gaps[name].append(event.arrays["gaps.final"])
 
     results = run_all(plans, directory, hear)

@@ -82,4 +82,4 @@ def _certificate(env: str, sources: dict[str, Path]) -> dict[str, Any]:
     """What the run of SPOTA says about its policy, if it says something."""
     file = sources[sweeps.directory_name(env, "spota")] / "certificate.json"
     told = json_format.loads(file.read_text("utf-8")) if file.is_file() else {}
-    return {name: told[name] for name in ("ucbog", "threshold", "certified") if name in told}
+    return {name: told[name] for name in ("ucbog", "threshold", "verdict") if name in told}

@@ -15,7 +15,7 @@ from spota.certificate import Certificate
 from spota.report.story import BLOCKS, GapSamples, Iteration, Kind, Learning, Story
 from spota.run import fingerprint_of
 
-NAME = re.compile(rf"solution|iteration-(\d+)/({'|'.join(BLOCKS)})")
+NAME = re.compile(rf"solution|iteration-(\d+)/(look-\d+/)?({'|'.join(BLOCKS)})")
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,10 @@ def _gaps(arrays: Arrays) -> GapSamples:
     return GapSamples(**{name: arrays[f"gaps.{name}"] for name in ("raw", "final", "replaced", "clipped")})
 
 
+def _told(arrays: Arrays) -> Certificate:
+    return Certificate.from_json(str(arrays["json"]))
+
+
 PARSERS: dict[str, Callable[[Arrays], Any]] = {
     "solution": _learning,
     "imitation": lambda _: None,
@@ -93,23 +97,49 @@ PARSERS: dict[str, Callable[[Arrays], Any]] = {
     "effort": _learning,
     "comparison": _gaps,
     "performance": lambda arrays: arrays["returns"],
-    "certificate": lambda arrays: Certificate.from_json(str(arrays["json"])),
+    "certificate": _told,
+    "challenger": _told,
 }
 
 
 def _iteration(number: int, blocks: Mapping[str, Block]) -> Iteration:
-    names = {block: f"iteration-{number:02d}/{block}" for block in BLOCKS}
-    own = {block: blocks[name] for block, name in names.items() if name in blocks}
-    told = {block: own[block].told if block in own else None for block in BLOCKS}
+    own: dict[str, list[Block]] = {block: [] for block in BLOCKS}
+    for name in sorted(blocks, key=_look):
+        iteration, _, block = name.rpartition("/")
+        if iteration.split("/")[0] == f"iteration-{number:02d}":
+            own[block].append(blocks[name])
+    told = {block: [one.told for one in looks] for block, looks in own.items()}
+    certificates = sorted((*told["certificate"], *told["challenger"]), key=lambda c: c.look)
     return Iteration(
         number=number,
-        candidate=told["candidate"],
-        references=told["references"],
-        gaps=told["comparison"],
-        unseen=told["performance"],
-        certificate=told["certificate"],
-        seconds={block: found.seconds for block, found in own.items()},
+        candidate=told["candidate"][-1] if told["candidate"] else None,
+        references=_joined_learning(told["references"]),
+        gaps=_joined_gaps(told["comparison"]),
+        unseen=told["performance"][-1] if told["performance"] else None,
+        certificate=certificates[-1] if certificates else None,
+        seconds={block: sum(one.seconds for one in looks) for block, looks in own.items() if looks},
     )
+
+
+def _look(name: str) -> int:
+    """Which look at its candidate a block belongs to."""
+    found = re.search(r"look-(\d+)/", name)
+    return int(found[1]) if found else 1
+
+
+def _joined_gaps(looks: list[GapSamples]) -> GapSamples | None:
+    """The gaps of all looks."""
+    if not looks:
+        return None
+    return GapSamples(*(np.concatenate(parts) for parts in zip(*(vars(one).values() for one in looks), strict=True)))
+
+
+def _joined_learning(looks: list[Learning]) -> Learning | None:
+    """The references of all looks."""
+    if not looks:
+        return None
+    domains = {name: np.concatenate([one.domains[name] for one in looks]) for name in looks[0].domains}
+    return Learning(looks[0].evaluated_at, np.concatenate([one.returns for one in looks]), domains)
 
 
 def _json(path: Path) -> tuple[dict[str, Any] | None, list[str]]:

@@ -11,11 +11,12 @@ from jaxtyping import Bool, Float
 from spota.certificate import Certificate
 
 Kind = Literal["spota", "assess", "training"]
-Status = Literal["certified", "not certified", "unfinished", "trained"]
+Status = Literal["certified", "refuted", "undecided", "unfinished", "trained"]
 BLOCKS = (
     "imitation", "candidate", "starts", "references", "effort", "comparison", "performance", "certificate",
+    "challenger",
 )  # fmt: skip
-"""The blocks of an iteration, in the order in which they are computed."""
+"""The blocks of an iteration, in the order in which they are computed; a further look has some of them again."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Iteration:
     """Returns on unseen domains, one rollout each."""
     certificate: Certificate | None
     seconds: Mapping[str, float]
-    """What each finished block has cost."""
+    """What each finished block has cost, in all looks together."""
 
 
 @dataclass(frozen=True)
@@ -102,16 +103,18 @@ class Story:
     @property
     def status(self) -> Status:
         """How the run ended, or that it has not."""
-        if self.certificate is not None and self.certificate.certified:
-            return "certified"
         if self.kind == "training":
             return "trained" if self.training is not None and self.training.finished else "unfinished"
-        return "not certified" if self.certificate is not None and self._ended else "unfinished"
+        if self.certificate is None or not (self.certificate.certified or self._ended):
+            return "unfinished"
+        return self.certificate.verdict
 
     @property
     def _ended(self) -> bool:
         most = self.config.get("spota", {}).get("max_iterations")
-        return self.result is not None or self.kind == "assess" or len(self.assessed) == most
+        last = self.assessed[-1].certificate if self.assessed else None
+        no_more = last is not None and (last.verdict != "undecided" or last.look == last.looks)
+        return self.result is not None or (no_more and (self.kind == "assess" or len(self.assessed) == most))
 
     @property
     def stopped_in(self) -> str | None:
@@ -121,8 +124,10 @@ class Story:
         if self.kind == "training":
             return "the training"
         last = self.iterations[-1] if self.iterations else None
-        if last is None or last.certificate is not None:
-            return f"iteration {last.number + 1 if last else 1}"
+        if last is None:
+            return "iteration 1"
+        if last.certificate is not None:
+            return f"iteration {last.number}, after look {last.certificate.look} at its candidate"
         block = next((block for block in self._blocks if block not in last.seconds), "certificate")
         return f"iteration {last.number}, before its {block} {'were' if block.endswith('s') else 'was'} finished"
 
@@ -135,5 +140,6 @@ class Story:
             "starts": self.kind == "spota",
             "effort": settings.get("effort_references") == 0 or "iterations" not in solver,
             "performance": settings.get("performance_domains") == 0,
+            "challenger": True,
         }
         return [block for block in BLOCKS if not absent.get(block)]

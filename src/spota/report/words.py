@@ -8,7 +8,8 @@ from spota.report.story import Story
 
 TITLES = {
     "certified": "Certified",
-    "not certified": "Not certified",
+    "refuted": "Refuted",
+    "undecided": "Undecided",
     "unfinished": "Unfinished",
     "trained": "Trained, without a certificate",
 }
@@ -48,7 +49,7 @@ def verdict(story: Story) -> Verdict:
             f"The run stands in {story.stopped_in}.{so_far}",
             f"Go on with: spota {story.command} --resume {here}",
         )
-    assert c is not None  # both other verdicts are a certificate's
+    assert c is not None  # the other verdicts are a certificate's
     sentence = c.sentence.partition(": ")[2]
     advice = "Read the warnings below before you rely on it." if c.warnings else ""
     if not c.certified and story.kind == "spota":
