@@ -101,7 +101,7 @@ def test_few_failing_machines_have_nothing_in_common():
     assert traits(drawn, drawn["a"] >= N - FEWEST + 1) == ()
     assert traits(drawn, drawn["a"] >= N - FEWEST) != ()
     few = Failures(N, 2, 0.0, 1.0, True, ())
-    assert failure_section.common_words(few) == "2 machines are too few to say what they have in common."
+    assert failure_section.common_words(few) == "Too few failed to say what they have in common: 2 machines."
     many = dataclasses.replace(few, count=50)
     assert failure_section.common_words(many).startswith("No single parameter sets them apart.")
 

@@ -62,7 +62,7 @@ def trait_words(trait: Trait) -> str:
 def common_words(found: Failures) -> str:
     """What sets the failing machines apart."""
     if found.count < FEWEST:
-        return f"{plural(found.count, 'machine')} are too few to say what they have in common."
+        return f"Too few failed to say what they have in common: {plural(found.count, 'machine')}."
     if not found.traits:
         return (
             "No single parameter sets them apart. They may fail by a combination of parameters, or by the start state "
@@ -110,7 +110,7 @@ def _examples(evaluation: Evaluation) -> str:
 def _go_on(m: Material, evaluation: Evaluation) -> str:
     """Where to learn which parameter costs the return."""
     if evaluation.explanation is not None:
-        return html.see("Which parameter costs the return, over all machines", "attribution")
+        return html.see("Which parameter costs the return over all machines, as spota explain finds it", "attribution")
     if m.own_platform:
         return ""
     kept = (m.story.directory / "policy.npz").is_file()
