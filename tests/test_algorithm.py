@@ -357,7 +357,7 @@ def test_references_may_have_an_optimizer_of_their_own():
 
 
 def test_alpha_is_spent_over_the_iterations():
-    result = spota(KEY, ENV, exact.catapult, dataclasses.replace(SMALL, spend_alpha="squares"))
+    result = spota(KEY, ENV, exact.catapult, dataclasses.replace(SMALL, spend_alpha="cubes"))
     assert [c.alpha for c in result.history] == [Trial(k, 2).alpha(0.05) for k in (1, 2)]
 
 
@@ -371,7 +371,7 @@ def test_alpha_is_spent_over_the_iterations():
         ({"method": "bassic_pooled"}, "did you mean method='basic_pooled'"),
         ({"rejection": "worst"}, "'first', 'best'"),
         ({"growth": "expo"}, "'linear'"),
-        ({"spend_alpha": "square"}, "did you mean spend_alpha='squares'"),
+        ({"spend_alpha": "cube"}, "did you mean spend_alpha='cubes'"),
         ({"performance_domains": 0}, "write performance_domains=20000, or method='studentized_reference'"),
         ({"max_seconds": 0.0}, "max_seconds=0.0"),
         ({"worst_share": 0.0}, "worst_share=0.0"),
@@ -397,7 +397,7 @@ def test_the_papers_settings():
 def test_our_procedure_is_the_default_and_the_papers_stays():
     ours, papers = Spota(), Spota.paper("cart-pole")
     assert (ours.method, ours.rejection, ours.spend_alpha, ours.performance_domains) == (
-        "split", "reference", "squares", 20_000,
+        "split", "reference", "cubes", 20_000,
     )  # fmt: skip
     assert (papers.method, papers.rejection, papers.spend_alpha, papers.performance_domains) == (
         "basic_pooled", "first", "none", 2000,

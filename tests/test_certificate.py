@@ -258,10 +258,10 @@ def test_a_later_candidate_says_that_others_were_tested_before(healthy):
 
 def test_spending_alpha_raises_the_bound_and_is_said(healthy):
     plain, strict = (
-        certificate(healthy, trial=Trial(2, 2, spending=s), method="student_t_reference") for s in ("none", "squares")
+        certificate(healthy, trial=Trial(2, 2, spending=s), method="student_t_reference") for s in ("none", "cubes")
     )
     assert strict.ucbog > plain.ucbog
-    assert (strict.alpha, strict.spending, strict.confidence) == (Trial(2, 2).alpha(0.05), "squares", 0.95)
+    assert (strict.alpha, strict.spending, strict.confidence) == (Trial(2, 2).alpha(0.05), "cubes", 0.95)
 
 
 def test_performance_is_the_finite_sample_bounds():

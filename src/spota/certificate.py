@@ -139,7 +139,7 @@ class Certificate:
     effort_alpha: float
     """The probability of error that the effort margin of this iteration was given."""
     spending: str
-    """How α is spent over the iterations: none or squares."""
+    """How α is spent over the iterations: none or cubes."""
     look: int
     """Which look at the policy this was: references join in each."""
     looks: int

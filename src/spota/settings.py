@@ -89,8 +89,8 @@ class Spota:
     by that of the first better one (first, the paper's) or of the best."""
     warm_start: bool = False
     """Whether a candidate starts from the one before."""
-    spend_alpha: str = "squares"
-    """Whether α is spent over the iterations, each of which is a test: squares, or none (the paper's). Looks share the
+    spend_alpha: str = "cubes"
+    """Whether α is spent over the iterations, each of which is a test: cubes, or none (the paper's). Looks share the
     α of their candidate in any case."""
     effort_references: int | None = None
     """How many references of the first look are trained once more and longer, to measure what they still gain; None
