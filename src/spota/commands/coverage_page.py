@@ -111,10 +111,11 @@ nothing. All but these in % of the runs.
 
 FOUND = """
 The default procedure is right in at least {covers:.1f} % of the runs, and at most {false:.1f} % end with a false
-certificate. It is on the safe side of 95 %: exact references look better on their own domains than they are, which
-counts against the policy; what unseen domains say holds at any size; and α is also spent on candidates and looks that
-a run does not reach. The paper's procedure is right in {papers:.1f} % of the runs in its worst line, and up to
-{papers_false:.1f} % end with a false certificate: this count can find a procedure that is wrong.
+certificate. Likely reasons why it is more than 95 %, which the count does not tell apart: exact references look better
+on their own domains than they are, which counts against the policy; what unseen domains say holds at any size; and α is
+also spent on candidates and looks that a run does not reach. So it does not show what spending α is worth. The paper's
+procedure is right in {papers:.1f} % of the runs in its worst line, and up to {papers_false:.1f} % end with a false
+certificate: the count does find a procedure that misses rare failures.
 """
 
 END = """

@@ -57,7 +57,7 @@ def reproduce(
 
     Args:
         what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often
-            each confidence interval covers the true gap, and how often whole runs are right; about 25 minutes),
+            each confidence interval covers the true gap, and how often whole runs are right; about 20 minutes),
             convergence (UCBOG over the iterations of SPOTA, across runs), or sweeps (nominal PPO, EPOpt and SPOTA over
             four domain parameters).
         seed: The same seed gives the same figures; the runs of convergence count up from it.
