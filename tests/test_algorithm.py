@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spota import looks, rollout, settings
+from spota import comparison, looks, rollout, settings
 from spota.algorithm import find_candidate, spota
 from spota.bootstrap import student_t
 from spota.certificate import fingerprint
@@ -207,6 +207,19 @@ def test_a_lost_reference_is_replaced_by_the_best_known_policy_for_its_domains(s
     np.testing.assert_allclose(found.best_known.mean(axis=(1, 2)), np.where(lost, best, own), rtol=1e-4)
     if rule == "reference":
         np.testing.assert_allclose(found.gaps.final.mean(axis=1), np.where(lost, best, own) - candidate, atol=2e-3)
+
+
+def test_domains_that_others_must_show_come_in_few_numbers():
+    """Each number is a program that is compiled; what fills up is a domain that was asked for."""
+    everywhere = np.ones((20, 5), bool)
+    sizes = set()
+    for n in range(1, 101):
+        asked = everywhere & (np.arange(100).reshape(20, 5) < n)
+        k, i = comparison._filled_up(asked)
+        assert {*zip(k, i, strict=True)} == {*zip(*np.nonzero(asked), strict=True)}
+        sizes.add(k.size)
+    assert len(sizes) <= comparison.FILLINGS
+    assert max(sizes) - 100 < 100 / comparison.FILLINGS
 
 
 def test_nobody_runs_elsewhere_where_no_reference_lost(monkeypatch):
