@@ -55,6 +55,10 @@ def test_unknown_platform_gets_a_suggestion(capsys):
     assert "did you mean 'cart-pole'?" in fail(capsys, "rollout", "cartpole")
 
 
+def test_an_unknown_study_gets_a_suggestion(capsys):
+    assert "no study 'convergense'; did you mean 'convergence'?" in fail(capsys, "reproduce", "convergense")
+
+
 def test_zero_domains_are_refused(capsys):
     assert "at least 1" in fail(capsys, "rollout", "cart-pole", "--domains", "0")
 

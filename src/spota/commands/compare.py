@@ -12,7 +12,6 @@ from spota.commands.progress import bar
 from spota.commands.sources import contestants, domains_of
 from spota.domain import count
 from spota.files import plain, write_json
-from spota.report import write_comparison
 from spota.standings import Standings
 
 
@@ -51,6 +50,8 @@ def compare(
         out: Where comparison.json and the page comparison.html go.
         json: Print one JSON document instead of a table.
     """
+    from spota.report import write_comparison  # slow to import
+
     platform, chosen = contestants(policies, env, noise)
     k_domains, k_rollouts = evaluate.evaluation_keys(seed)
     if on is None:

@@ -21,7 +21,7 @@ def domains(
     seed: int = 0,
     json: bool = False,
 ) -> None:
-    """Draw random domains and keep them in a file, so that two people compare policies on the very same ones.
+    """Draw random domains and keep them in a file, so that people compare policies on the very same ones.
 
     `spota rollout`, `sweep`, `compare` and `explain` take the file with --on. Without it, `spota compare` with the same
     seed and number uses the same domains. No training with that seed has seen them.

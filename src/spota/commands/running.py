@@ -10,7 +10,6 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from spota import report
 from spota.commands.output import progress_console
 from spota.commands.progress import bar
 from spota.config import Table, read_toml
@@ -94,6 +93,8 @@ def pages_of(run: Run, env: Env) -> Listener:
 
 def write_page(directory: Path, env: Env, full: bool) -> None:
     """Write report.html; a page that cannot be written costs nobody the run."""
+    from spota import report  # slow to import
+
     try:
         if full:
             with bar("the page") as show:
