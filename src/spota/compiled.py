@@ -25,7 +25,7 @@ def keep_programs() -> Path | None:
     import jax
 
     directory = cache_directory()
-    if directory is None or jax.config.jax_compilation_cache_dir or not _usable(directory):
+    if directory is None or jax.config.values["jax_compilation_cache_dir"] or not _usable(directory):
         return None
     _prune(directory)
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
