@@ -1,6 +1,7 @@
 """How the trainings of an experiment are shown: which of how many, its progress, what an interruption leaves."""
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,8 @@ def resumable(directory: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"{directory} keeps every finished step; the same command with --out {directory} goes on from there.")
+        again = f"--out {shlex.quote(str(directory))}"
+        say(f"{directory} keeps every finished step; the same command with {again} goes on from there.")
         raise
 
 

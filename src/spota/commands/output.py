@@ -2,8 +2,10 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +21,11 @@ def _width(stream) -> int | None:
 
 console = Console(highlight=False, width=_width(sys.stdout))
 progress_console = Console(stderr=True, highlight=False, width=_width(sys.stderr))
+
+
+def command(*words: str | Path) -> str:
+    """A command of ours as a shell takes it, whatever its paths are called."""
+    return shlex.join(["spota", *map(str, words)])
 
 
 def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:

@@ -1,6 +1,7 @@
 """What `spota train` and `spota assess` share: where a run lives, how it is shown, and what an interruption leaves."""
 
 import contextlib
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from spota.commands.output import progress_console
+from spota.commands.output import command, progress_console
 from spota.commands.progress import bar
 from spota.config import Table, read_toml
 from spota.events import Assessed, BlockFinished, Event, Listener, Solving, to_all
@@ -44,7 +45,8 @@ def settings_file(config: Path | None, out: Path | None, resume: Path | None) ->
     if config or out:
         raise ValueError(f"--resume {resume} says where and how; leave out {'--config' if config else '--out'}.")
     if not (resume / "config.toml").is_file():
-        raise ValueError(f"--resume {resume}: there is no run, because it has no config.toml; write --out {resume}.")
+        place = shlex.quote(str(resume))
+        raise ValueError(f"--resume {place}: there is no run, because it has no config.toml; write --out {place}.")
     return resume / "config.toml", resume
 
 
@@ -91,6 +93,12 @@ def pages_of(run: Run, env: Env) -> Listener:
     return listen
 
 
+def where_the_page_is(directory: Path) -> str:
+    """The last line of what a command says, if the page was written."""
+    page = directory / "report.html"
+    return f"\nThe report is {page}: open it in a browser." if page.is_file() else ""
+
+
 def write_page(directory: Path, env: Env, full: bool) -> None:
     """Write report.html; a page that cannot be written costs nobody the run."""
     from spota import report  # slow to import
@@ -118,5 +126,5 @@ def say(text: str, where: Console = progress_console) -> None:
 def _say_what_is_left(directory: Path, algo: str) -> None:
     names = sorted(p.name for p in directory.iterdir() if not p.name.startswith("."))
     policy = "the policy is the best so far" if "policy.npz" in names else "no policy yet"
-    command = "assess" if algo == "assess" else "train"
-    say(f"{directory} has {', '.join(names)}: {policy}. To go on:\n  spota {command} --resume {directory}")
+    again = command("assess" if algo == "assess" else "train", "--resume", directory)
+    say(f"{directory} has {', '.join(names)}: {policy}. To go on:\n  {again}")
