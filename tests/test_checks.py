@@ -158,3 +158,8 @@ for call in (
     assert told[1] == "There is no preset 'quik'; did you mean 'quick'?"
     assert told[2].endswith("an object of a class that extends spota.Env.")
     assert told[3].startswith("The policy is 3.0, which cannot be called")
+
+
+def test_actions_in_physical_units_are_noticed():
+    with pytest.raises(UserWarning, match=r"100 % of the steps .* up to 6, .* scale them: action = a / 1\.$"):
+        spota.assess(lambda o: 6.0 + 0.0 * o[:1], Bowl())

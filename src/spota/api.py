@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from spota.algorithm import Result
 from spota.assessment import Assessment
 from spota.certificate import fingerprint
 from spota.checks import check_env, check_policy
+from spota.clipping import clipping_warning
 from spota.envs import PLATFORMS, make
 from spota.events import Listener, to_all
 from spota.live import Live
@@ -114,6 +116,9 @@ def assess(
     known = known_policies(against, platform)
     for one in (found, *known.values()):
         check_policy(platform, one)
+    told_of_clipping = clipping_warning(platform, found, name or "the policy")
+    if told_of_clipping:
+        warnings.warn(told_of_clipping, stacklevel=2)
     told = {"policy": name, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
     head = _head(platform, algo="assess", preset=preset, solver=solver, seed=seed, **told)
     given = {"spota": settings, "candidate": candidate, "reference": reference}

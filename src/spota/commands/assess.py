@@ -24,7 +24,7 @@ from spota.commands.running import (
     where_the_page_is,
     write_page,
 )
-from spota.commands.sources import contestants
+from spota.commands.sources import contestants, warn_of_clipping
 from spota.config import SOLVERS, Preset, from_flags
 from spota.events import to_all
 from spota.files import plain
@@ -91,6 +91,7 @@ def assess(
     platform, named = contestants([source, *others], env or told.get("env"))
     found, *rest = named.values()
     known = dict(zip(others, rest, strict=True))
+    warn_of_clipping(platform, {source: found, **known})
     flags = {"env": platform.name, "algo": "assess", "preset": preset, "solver": solver, "seed": seed}
     flags |= {"policy": source, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
     layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes))]

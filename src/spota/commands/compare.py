@@ -9,7 +9,7 @@ import tyro
 from spota import evaluate, standings
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import contestants, domains_of
+from spota.commands.sources import contestants, domains_of, warn_of_clipping
 from spota.domain import count
 from spota.files import plain, write_json
 from spota.standings import Standings
@@ -59,6 +59,7 @@ def compare(
     else:
         drawn, platform = domains_of(on, platform)
         where = f"the {count(drawn)} domains of {on}"
+    warn_of_clipping(platform, dict(zip(policies, chosen.values(), strict=True)))
     with bar("rollouts") as show:
         result = standings.compare(
             k_rollouts, platform, chosen, drawn, rollouts, tell=lambda share: show("rollouts", share)
