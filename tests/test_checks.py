@@ -5,6 +5,7 @@ import dataclasses
 import math
 import subprocess
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ import spota
 from bowl import Bowl, Hold
 from spota.checks import check_env, check_policy
 
-OPTIONS = {"settings": {"n_c": 2, "n_r": 2, "n_G": 10, "n_J": 1}}
+OPTIONS: dict[str, Any] = {"settings": {"n_c": 2, "n_r": 2, "n_G": 10, "n_J": 1}}
 
 
 class TwoSignals(Bowl):

@@ -56,17 +56,17 @@ def _run(arguments: list[str]) -> None:
         if arguments[:1] == ["--version"]:
             sys.stdout.write(f"spota {version('spota')}\n")
         elif arguments[:1] and arguments[0] in COMMANDS:
-            tyro.cli(_command(arguments[0]), prog=f"spota {arguments[0]}", args=arguments[1:])
+            compiled.keep_programs()
+            importlib.import_module("spota.devices").use_all_cores()
+            tyro.cli(command(arguments[0]), prog=f"spota {arguments[0]}", args=arguments[1:])
         else:  # help, or a name that is no command
             tyro.extras.subcommand_cli_from_dict(_summaries(), prog="spota", description=ABOUT, args=arguments)
     finally:
         sys.stdout.flush()  # so that a closed pipe is noticed here
 
 
-def _command(name: str) -> Callable[..., None]:
-    """The function of that name; jax is set up for it, but not started."""
-    compiled.keep_programs()
-    importlib.import_module("spota.devices").use_all_cores()
+def command(name: str) -> Callable[..., None]:
+    """The function of a command."""
     return getattr(importlib.import_module(f"spota.commands.{name}"), name)
 
 

@@ -127,7 +127,8 @@ def _algorithm(algo: str | None, env: str | None, file: Path | None) -> str:
         raise ValueError("Which platform? Write e.g. spota train cart-pole; `spota envs` lists them.")
     name = algo or told.get("algo", "spota")
     if name == "assess":
-        raise ValueError(f"{file} belongs to an assessment; write {command('assess', '--config', file)}.")
+        again = command("assess", "--config", file) if file else "spota assess POLICY"
+        raise ValueError(f"{file or '--algo assess'} belongs to an assessment; write {again}.")
     if name not in ALGORITHMS_AND_SPOTA:
         where = "--algo" if algo else file
         raise ValueError(f"{where}: there is no algorithm {name!r}; {suggest(str(name), ALGORITHMS_AND_SPOTA)}")
