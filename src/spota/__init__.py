@@ -4,6 +4,7 @@ Names are imported when they are used, so that the command line can answer befor
 """
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,11 +55,13 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module that a name is from."""
+    """Import the module that a name is from, or that it names."""
     for home, names in _HOMES.items():
         if name in names:
             value = globals()[name] = getattr(importlib.import_module(f"spota.{home}"), name)
             return value
+    if not name.startswith("_") and importlib.util.find_spec(f"spota.{name}"):
+        return importlib.import_module(f"spota.{name}")
     raise AttributeError(f"module 'spota' has no attribute {name!r}")
 
 
