@@ -21,11 +21,13 @@ def keep_programs() -> Path | None:
 
     Where a platform refuses a stored program, jax compiles it anew; its warnings about that are of no use to a user.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's, read when jax is imported
+    directory = cache_directory()
+    if directory is None or not _usable(directory):
+        return None
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # of XLA, read when jax is imported
     import jax
 
-    directory = cache_directory()
-    if directory is None or jax.config.values["jax_compilation_cache_dir"] or not _usable(directory):
+    if jax.config.values["jax_compilation_cache_dir"]:  # the user keeps them elsewhere
         return None
     _prune(directory)
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")

@@ -10,7 +10,7 @@ from spota.api import identity, named_in_plan
 from spota.assessment import Assessment
 from spota.certifying import assess as assess_as_planned
 from spota.certifying import describe_assessment
-from spota.commands.output import console, print_json
+from spota.commands.output import console, print_json, say
 from spota.commands.running import (
     BETA,
     choice,
@@ -18,7 +18,6 @@ from spota.commands.running import (
     pages_of,
     positional,
     running,
-    say,
     settings_file,
     told_by,
     where_the_page_is,

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from spota.algorithm import Result
-from spota.commands.output import progress_console
-from spota.commands.running import say, warn
+from spota.commands.output import progress_console, say, warn
 from spota.envs import make
 from spota.events import Event, Listener
 from spota.experiments.training_runs import run_spota, run_training

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
-from rich.markup import escape
 
-from spota.commands.output import command, progress_console
+from spota.commands.output import command, progress_console, say, warn
 from spota.commands.progress import bar
 from spota.config import Table, read_toml
 from spota.events import Assessed, BlockFinished, Event, Listener, Solving, to_all
@@ -111,16 +109,6 @@ def write_page(directory: Path, env: Env, full: bool) -> None:
             report.write(directory, env, full=False)
     except (ValueError, OSError) as error:
         warn(f"{directory / 'report.html'} was not written: {error}")
-
-
-def warn(text: str) -> None:
-    """A warning on standard error."""
-    progress_console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=not progress_console.is_terminal)
-
-
-def say(text: str, where: Console = progress_console) -> None:
-    """Sentences for people, on standard error unless told otherwise; only a terminal breaks lines."""
-    where.print(text, markup=False, soft_wrap=not where.is_terminal)
 
 
 def _say_what_is_left(directory: Path, algo: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spota import domain_set, evaluate, policies
 from spota.clipping import clipping_warning
-from spota.commands.running import warn
+from spota.commands.output import warn
 from spota.domain import Domains
 from spota.envs import make
 from spota.types import Env, Policy

@@ -9,7 +9,7 @@ import tyro
 from spota import plan, training
 from spota.algorithm import Result
 from spota.certifying import certify, describe_result, with_controller
-from spota.commands.output import command, console, print_json
+from spota.commands.output import command, console, print_json, say, warn
 from spota.commands.running import (
     BETA,
     choice,
@@ -17,10 +17,8 @@ from spota.commands.running import (
     pages_of,
     positional,
     running,
-    say,
     settings_file,
     told_by,
-    warn,
     where_the_page_is,
     write_page,
 )
