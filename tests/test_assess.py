@@ -16,7 +16,8 @@ from spota.envs import catapult
 from spota.policies import Linear, fnn
 from spota.polopt import exact
 
-TINY = ("--set", "spota.n_G=10", "spota.n_r=2", "spota.n_J=1", "spota.n_b=50", "spota.performance_domains=20",
+TINY = ("--no-report", "--set", "spota.n_G=10", "spota.n_r=2", "spota.n_J=1", "spota.n_b=50",
+        "spota.performance_domains=20",
         "spota.method=student_t_reference")  # fmt: skip
 NETWORK = fnn(jax.random.key(0), envs.make("catapult"), (3, 3))
 POLICY = exact.extending(1.0, NETWORK)
@@ -63,6 +64,8 @@ def test_a_network_of_any_size_is_assessed_from_itself(capsys, monkeypatch):
     assert again.out.startswith("Undecided: on an unseen domain it may lose")
     assert "spota.n_r=100" in again.out
     assert "the certificate is in b" in again.out
+    assert "The report is b/report.html" in again.out
+    assert "Undecided" in Path("b/report.html").read_text("utf-8")
 
     monkeypatch.setattr(looks, "references_from", lambda *_: pytest.fail("trained again"))
     shown = run(capsys, "--resume", "a", "--json")

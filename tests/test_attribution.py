@@ -10,7 +10,7 @@ from bowl import STEPS, Bowl, Hold
 from spota import attribution, sobol, worst
 from spota.domain import DomainDistribution, Empirical, Parameter, count
 from spota.envs import make
-from spota.information import information
+from spota.information import Gain, Information, information
 from spota.marginals import Constant, Integers, Uniform
 from spota.policies import fnn
 from spota.polopt import exact
@@ -211,8 +211,49 @@ def test_the_dominant_parameter_is_named_first(told):
     assert shares["idle"] == shares["action_delay"] == 0
     assert "fixed" not in shares
     words = str(told)
-    assert "Measure strong first" in words
+    assert "measure strong first" in words
     assert "One policy alone earns the same" in words
+
+
+def shares(first, low, high) -> sobol.Indices:
+    interval = np.stack([low, high], axis=1)
+    return sobol.Indices(("a", "b", sobol.NOISE), np.asarray(first), interval, np.asarray(first), interval, 10.0, 2.0)
+
+
+def explained(indices: sobol.Indices, known: Information | None = None) -> attribution.Explanation:
+    return attribution.Explanation("bowl", "still", 10.0, indices, known, (), {}, {})
+
+
+def test_advice_is_only_what_the_intervals_carry():
+    clear = explained(shares([0.6, 0.1, 0.0], [0.5, 0.05, 0.0], [0.7, 0.2, 0.0]))
+    assert clear.measure_first == ["a", "b"]
+    assert "measure a first: it tells most about it, and the standard deviation would fall from 2 to 1.26" in (
+        attribution._measure_words(clear)
+    )
+    close = explained(shares([0.4, 0.3, 0.0], [0.1, 0.2, 0.0], [0.7, 0.5, 0.0]))
+    assert "measure a or b: these samples do not say which tells more" in attribution._measure_words(close)
+    nothing = explained(shares([0.1, 0.05, 0.0], [0.0, 0.0, 0.0], [0.7, 0.5, 0.0]))
+    assert nothing.measure_first == []
+    assert "Nor do these samples say what to measure" in attribution._measure_words(nothing)
+
+
+def test_a_prediction_is_not_called_a_gain():
+    some = Gain(0.1, -1.0, 1.0)
+    known = Information(("still", "other"), "still", {"a": some, "b": some}, some)
+    told = explained(shares([0.6, 0.1, 0.0], [0.5, 0.0, 0.0], [0.7, 0.2, 0.0]), known)
+    words = attribution._measure_words(told)
+    assert "No single measurement earns anything for certain" in words
+    assert "To predict its return, measure a first" in words
+    assert "Measure a first" not in words
+    assert told.measure_first == ["a"]
+
+
+def test_few_samples_give_no_negative_shares():
+    domain = table(a=Uniform(-1.0, 1.0), b=Uniform(-1.0, 1.0))
+    for seed in range(20):  # neither alone tells anything
+        few = sobol.sobol(jax.random.key(seed), domain, lambda d, _: np.prod(columns(d), axis=0), 50)
+        for values in (few.first, few.first_interval, few.total, few.total_interval):
+            assert ((values >= 0) & (values <= 1)).all()
 
 
 def test_the_worst_domain_has_its_causes(told):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -335,11 +336,20 @@ def test_a_run_writes_its_page_and_names_it(whole, capsys, tmp_path):
     assert "Undecided" in (tmp_path / "a" / "report.html").read_text("utf-8")
 
 
+def test_what_a_run_recommends_works_as_it_is_printed(whole, capsys, tmp_path):
+    shutil.copytree(whole, tmp_path / "my runs" / "a")
+    told = run(capsys, "train", "--resume", "my runs/a").out
+    commands = [shlex.split(line) for line in told.splitlines() if line.startswith("  spota ")]
+    assert commands == [["spota", "rollout", "catapult", "--policy", "my runs/a"]]  # it has no animation
+    run(capsys, *commands[0][1:])
+
+
 def test_a_page_that_cannot_be_written_costs_nobody_the_run(whole, capsys, tmp_path):
     shutil.copytree(whole, tmp_path / "a")
     (tmp_path / "a" / "report.html").mkdir()
     told = run(capsys, "train", "--resume", "a")
     assert "a/report.html was not written" in " ".join(told.err.split())
+    assert "The report is" not in told.out
     assert "Undecided" in told.out
 
 

@@ -37,6 +37,13 @@ def test_envs_lists_every_platform_with_parameters_and_units(capsys):
     assert {"ball-balancer", "cart-pole", "cart-pole-swing-up", "qube", "qube-swing-up", "catapult"} == names
 
 
+def test_nominal_values_that_are_never_drawn_are_explained(capsys):
+    text = run(capsys, "envs", "ball-balancer")
+    assert "-0.1 *" in text and "-0.074 *" in text
+    assert "* The nominal value lies outside the distribution, which never draws it" in text
+    assert "*" not in run(capsys, "envs", "cart-pole")
+
+
 def test_rollout_prints_a_table_or_json_with_the_same_figures(capsys):
     arguments = ("rollout", "cart-pole", "--policy", "lqr", "--domains", "20", "--seed", "3")
     document = json.loads(run(capsys, *arguments, "--json"))
@@ -53,6 +60,10 @@ def test_nominal_runs_on_the_nominal_domain(capsys):
 
 def test_unknown_platform_gets_a_suggestion(capsys):
     assert "did you mean 'cart-pole'?" in fail(capsys, "rollout", "cartpole")
+
+
+def test_an_unknown_study_gets_a_suggestion(capsys):
+    assert "no study 'convergense'; did you mean 'convergence'?" in fail(capsys, "reproduce", "convergense")
 
 
 def test_zero_domains_are_refused(capsys):

@@ -90,6 +90,20 @@ def test_the_pictures_show_every_policy():
     np.testing.assert_array_equal(drawn.axes[0].collections[0].get_clim(), drawn.axes[1].collections[0].get_clim())
 
 
+def test_a_policy_that_is_clipped_often_is_named_once(capsys):
+    loud = policies.Linear(jnp.full((1, 1), 1000.0), policies.Contract.of(envs.make("bowl")))
+    policies.save(loud, "loud.npz")
+    for arguments in (("rollout", "bowl", "--policy", "loud.npz"), ("compare", "runs/a", "loud.npz", "hold")):
+        main([*arguments, "--domains", "5"])
+        told = " ".join(capsys.readouterr().err.split())
+        assert told.count("lies outside [−1, 1]") == 1
+        assert "of the steps an action of loud.npz" in told
+        assert "(a from -1 to 1 m)" in told
+        assert "scale them: action = a / 1." in told
+    main(["rollout", "bowl", "--policy", "runs/a", "--domains", "5"])
+    assert "outside" not in capsys.readouterr().err
+
+
 def test_everyone_compares_on_the_same_domains(capsys, tmp_path):
     text = run(capsys, "domains", "bowl", "-n", "20", "-o", "set.json", "--seed", "3")
     assert "Wrote 20 domains of bowl to set.json" in text

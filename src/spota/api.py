@@ -2,10 +2,11 @@
 
 import contextlib
 import hashlib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,8 @@ from spota import certifying, config, devices
 from spota.algorithm import Result
 from spota.assessment import Assessment
 from spota.certificate import fingerprint
+from spota.checks import check_env, check_policy
+from spota.clipping import clipping_warning
 from spota.envs import PLATFORMS, make
 from spota.events import Listener, to_all
 from spota.live import Live
@@ -66,6 +69,7 @@ def train(
         report: A function that hears every event of the run.
     """
     devices.use_all_cores()
+    _check_preset(preset)
     platform = _platform(env)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     head = _head(platform, preset=preset, solver=solver, seed=seed)
@@ -105,10 +109,16 @@ def assess(
     platform's.
     """
     devices.use_all_cores()
+    _check_preset(preset)
     platform = _platform(env)
     name = str(policy) if isinstance(policy, str | Path) else None
     found = find(policy, platform) if isinstance(policy, str | Path) else policy
     known = known_policies(against, platform)
+    for one in (found, *known.values()):
+        check_policy(platform, one)
+    told_of_clipping = clipping_warning(platform, found, name or "the policy")
+    if told_of_clipping:
+        warnings.warn(told_of_clipping, stacklevel=2)
     told = {"policy": name, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
     head = _head(platform, algo="assess", preset=preset, solver=solver, seed=seed, **told)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
@@ -142,8 +152,19 @@ def identity(policy: Policy, env: Env) -> str:
     return fingerprint(policy) or hashlib.sha256(np.asarray(policy(seen)).tobytes()).hexdigest()
 
 
+def _check_preset(preset: str) -> None:
+    names = get_args(config.Preset)
+    if preset not in names:
+        raise ValueError(f"There is no preset {preset!r}; {config.suggest(str(preset), names)}")
+
+
 def _platform(env: str | Env) -> Env:
-    return make(env) if isinstance(env, str) else env
+    """The platform of that name, or the given one if its methods fit together."""
+    platform = make(env) if isinstance(env, str) else env
+    if not isinstance(platform, Env):
+        raise ValueError(f"env = {env!r}: give the name of a platform, or an object of a class that extends spota.Env.")
+    check_env(platform)
+    return platform
 
 
 def _head(env: Env, **told: Any) -> Plan:

@@ -44,13 +44,15 @@ class Explanation:
 
     @property
     def measure_first(self) -> list[str]:
-        """What to measure, most useful first: what earns something for certain, then what tells most of the return."""
-        gains = {} if self.information is None else self.information.gains
-        certain = [name for name in gains if gains[name].certain]
-        shares = {} if self.indices is None else dict(zip(self.indices.names, self.indices.first, strict=True))
-        rest = [name for name in (shares or gains) if name not in (*certain, NOISE)]
-        by_share = (lambda name: -shares[name]) if shares else (lambda name: -gains[name].mean)
-        return sorted(certain, key=lambda name: -gains[name].mean) + sorted(rest, key=by_share)
+        """What to measure, most useful first: what earns something, then what tells something; both for certain."""
+        telling = [] if self.indices is None else self.indices.telling
+        return [*self.earning, *(name for name in telling if name not in self.earning)]
+
+    @property
+    def earning(self) -> list[str]:
+        """The parameters that are worth something to know, for certain, largest gain first."""
+        known = self.information
+        return [] if known is None else [name for name in known.ranking if known.gains[name].certain]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -146,24 +148,29 @@ def _information_of(key: Key[Array, ""], env: Env, policies: Policies, domains: 
 def _variance_words(indices: Indices | None) -> str:
     if indices is None:
         return "The parameters depend on each other (rows of samples), so there are no shares of the variance."
-    shares = dict(zip(indices.names, indices.total, strict=True))
-    first = [f"{name} {percent(max(shares[name], 0.0))}" for name in indices.ranking[:3]]
     return (
         f"It earns {figure(indices.mean)} ± {figure(indices.std)} on random domains. Most of the spread comes from "
-        f"{', '.join(first)} (shares of the variance, interactions included); "
-        f"{percent(max(shares[NOISE], 0.0))} would remain on a known domain, from start states and noise."
+        f"{', '.join(f'{name} {_share(indices, name)}' for name in indices.ranking[:3])} (shares of the variance, "
+        f"interactions included, with {percent(indices.confidence)} intervals); {_share(indices, NOISE)} would remain "
+        "on a known domain, from start states and noise."
     )
 
 
+def _share(indices: Indices, name: str) -> str:
+    i = indices.names.index(name)
+    low, high = 100 * indices.total_interval[i]
+    return f"{100 * indices.total[i]:.0f} % [{low:.0f}, {high:.0f}]"
+
+
 def _measure_words(told: Explanation) -> str:
-    known, first = told.information, told.measure_first
+    known = told.information
     if known is None:
-        return " ".join([_prediction_words(told.indices), "One policy alone earns the same whatever is known."])
-    gain = known.gains.get(first[0], known.everything)
-    if gain.certain:
+        return f"One policy alone earns the same whatever is known. {_prediction_words(told.indices)}".strip()
+    if told.earning:
+        first = told.earning[0]
         return (
-            f"Measure {first[0]} first: choosing among {len(known.policies)} policies by its value earns "
-            f"{_interval(gain)} more than always taking {known.best}; knowing everything would earn "
+            f"Measure {first} first: choosing among {len(known.policies)} policies by its value earns "
+            f"{_interval(known.gains[first])} more than always taking {known.best}; knowing everything would earn "
             f"{_interval(known.everything)}."
         )
     return (
@@ -173,14 +180,25 @@ def _measure_words(told: Explanation) -> str:
 
 
 def _prediction_words(indices: Indices | None) -> str:
+    """What to measure in order to predict the return better, as far as the samples carry it."""
     if indices is None:
         return ""
-    parameters = indices.first[:-1]
-    best = int(parameters.argmax())
-    left = indices.std * max(0.0, 1 - float(parameters[best])) ** 0.5
+    if not indices.leading:
+        return "Nor do these samples say what to measure in order to predict its return; take more of them (--samples)."
+    best = indices.leading[0]
+    i = indices.names.index(best)
+    left, least, most = (
+        indices.std * (1 - float(share)) ** 0.5 for share in (indices.first[i], *indices.first_interval[i, ::-1])
+    )
+    falls = f"from {figure(indices.std)} to {figure(left)} [{figure(least)}, {figure(most)}]"
+    if len(indices.leading) == 1:
+        return (
+            f"To predict its return, measure {best} first: it tells most about it, and the standard deviation would "
+            f"fall {falls}."
+        )
     return (
-        f"Measure {indices.names[best]} first: it tells most about the return, whose standard deviation would fall "
-        f"from {figure(indices.std)} to {figure(left)}."
+        f"To predict its return, measure {' or '.join(indices.leading[:3])}: these samples do not say which tells more "
+        f"about it. With {best} the standard deviation would fall {falls}."
     )
 
 

@@ -1,36 +1,44 @@
-"""The command line: `spota COMMAND …`. Each command is one function in `spota.commands`."""
+"""The command line: `spota COMMAND …`. Each command is one function in `spota.commands`.
 
+A command's module is imported when the command is asked for, so that `spota --help` answers at once.
+"""
+
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from spota import devices
-from spota.commands.assess import assess
-from spota.commands.compare import compare
-from spota.commands.domains import domains
-from spota.commands.envs import envs
-from spota.commands.explain import explain
-from spota.commands.play import play
-from spota.commands.report import report
-from spota.commands.reproduce import reproduce
-from spota.commands.rollout import rollout
-from spota.commands.sweep import sweep
-from spota.commands.train import train
+from spota import compiled
 
-COMMANDS = {"envs": envs, "rollout": rollout, "play": play, "train": train, "assess": assess, "reproduce": reproduce}
-COMMANDS |= {"domains": domains, "sweep": sweep, "compare": compare, "explain": explain, "report": report}
-ABOUT = "Train control policies on randomized simulators, and know how much return they can lose on an unseen domain."
+COMMANDS = {
+    "envs": "List the platforms, with the distribution of every domain parameter.",
+    "rollout": "Run a policy on random domains that it has never seen, and print what it earns.",
+    "play": "Write an animated picture of the policy on the nominal domain and, beside it, on random ones.",
+    "train": "Train a policy, and find out how much return it can lose on a domain that it has never seen.",
+    "assess": "Find out how much return a policy can lose on a domain that it has never seen, wherever it comes from.",
+    "reproduce": "Compute a figure of the paper, or a study behind this software, anew.",
+    "domains": "Draw random domains and keep them in a file, so that people compare policies on the very same ones.",
+    "sweep": "Sweep a domain parameter and see what each policy earns at every value; two parameters make a map.",
+    "compare": "Compare policies on the same unseen domains, with the same start states and noise.",
+    "explain": "Explain what a policy's return depends on.",
+    "report": "Write one page about a run: its certificate, how far to trust it, plots, and the policy at work.",
+}
+"""Every command with the first line of its help; `spota.commands` has a module of each name."""
+ABOUT = (
+    "Train control policies on randomized simulators, and know how much return they can lose on an unseen domain. "
+    "`spota COMMAND --help` says more about a command, `spota --version` which version this is."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; what a user gets wrong ends with one clear sentence and exit code 2."""
-    devices.use_all_cores()
     try:
-        _run(arguments)
+        _run(list(sys.argv[1:] if arguments is None else arguments))
     except BrokenPipeError:  # the reader, `head` for example, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
@@ -43,11 +51,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
 
 
-def _run(arguments: Sequence[str] | None) -> None:
+def _run(arguments: list[str]) -> None:
     try:
-        tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="spota", description=ABOUT, args=arguments)
+        if arguments[:1] == ["--version"]:
+            sys.stdout.write(f"spota {version('spota')}\n")
+        elif arguments[:1] and arguments[0] in COMMANDS:
+            compiled.keep_programs()
+            importlib.import_module("spota.devices").use_all_cores()
+            tyro.cli(command(arguments[0]), prog=f"spota {arguments[0]}", args=arguments[1:])
+        else:  # help, or a name that is no command
+            tyro.extras.subcommand_cli_from_dict(_summaries(), prog="spota", description=ABOUT, args=arguments)
     finally:
         sys.stdout.flush()  # so that a closed pipe is noticed here
+
+
+def command(name: str) -> Callable[..., None]:
+    """The function of a command."""
+    return getattr(importlib.import_module(f"spota.commands.{name}"), name)
+
+
+def _summaries() -> dict[str, Callable[[], None]]:
+    """Functions that have nothing but the first line of a command's help."""
+    return {name: _summary(line) for name, line in COMMANDS.items()}
+
+
+def _summary(line: str) -> Callable[[], None]:
+    def nothing() -> None: ...
+
+    nothing.__doc__ = line
+    return nothing
 
 
 if __name__ == "__main__":

@@ -18,12 +18,11 @@ from jaxtyping import Array, Int, PyTree
 Tree = TypeVar("Tree", bound=PyTree)
 
 
-def use_all_cores() -> int:
-    """Make every core a jax device, unless jax has started already; returns how many devices there are."""
+def use_all_cores() -> None:
+    """Make every core a jax device, unless jax has started already."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(RuntimeError):  # the backend runs already: we use the devices that it has
         jax.config.update("jax_num_cpu_devices", cores)
-    return len(jax.devices())
 
 
 def chunks(rows: Tree, size: int) -> Iterator[tuple[Tree, int]]:

@@ -20,7 +20,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
-from scipy.stats import rankdata
 
 from spota.domain import Domains
 from spota.standings import mean_interval
@@ -100,6 +99,8 @@ def information(
 
 def _cross_fitted(x: Float[np.ndarray, "n"], Y: Float[np.ndarray, "n policies"]) -> Float[np.ndarray, "n"]:
     """The gain on each domain, by a rule that was found on the other folds."""
+    from scipy.stats import rankdata  # slow to import
+
     ranks = 2 * rankdata(x) / x.size - 1
     features = np.polynomial.legendre.legvander(ranks, min(DEGREE, np.unique(x).size - 1))
     fold, gain = np.arange(x.size) % FOLDS, np.zeros(x.size)

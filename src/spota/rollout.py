@@ -14,6 +14,7 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from spota import devices, randomness
+from spota.checks import check_env, check_policy
 from spota.domain import Domains, repeat
 from spota.effects import scale_and_clip
 from spota.types import Env, Policy, Trajectories
@@ -62,6 +63,7 @@ class Outcome(eqx.Module):
 def returns(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n m"], *, discount: float = 1.0) -> Outcome:
     """Run m rollouts on each of n domains; `discount=1` sums the rewards (eq_edr)."""
     check(env, domains)
+    check_policy(env, policy)
     n, m = keys.shape
     policy, rows = devices.replicate(policy), (repeat(domains, m), keys.reshape(-1))
     parts = [
@@ -80,17 +82,20 @@ def returns(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n m"],
 def collect(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Trajectories:
     """Run one rollout a domain and keep everything but the states."""
     check(env, domains)
+    check_policy(env, policy)
     return _collect(env, policy, domains, keys)
 
 
 def watch(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Step:
     """Run one rollout a domain and keep every step with its true state: leaves are [T, …, n]."""
     check(env, domains)
+    check_policy(env, policy)
     return _watch(env, policy, domains, keys)[1]
 
 
 def check(env: Env, domains: Domains):
-    """Refuse domains that do not fit the environment, before anything is compiled."""
+    """Refuse a platform that does not fit itself, and domains that do not fit it, before anything is compiled."""
+    check_env(env)
     env.domain.check(domains)
     if env.effects.delay.longest or env.effects.delay.parameter in domains:
         env.effects.delay.check(domains)

@@ -28,7 +28,10 @@ Rows = tuple[Domains, Key[Array, "n"]]
 
 @dataclass(frozen=True)
 class Indices:
-    """Sobol indices of a return, with bootstrap intervals [inputs, 2]; the last input is `NOISE`."""
+    """Sobol indices of a return, with bootstrap intervals [inputs, 2]; the last input is `NOISE`.
+
+    Shares lie between 0 and 1. The estimate of a small one can fall outside, and is moved to the nearest end.
+    """
 
     names: tuple[str, ...]
     first: Float[np.ndarray, "inputs"]
@@ -45,6 +48,19 @@ class Indices:
         """The parameters by their total index, largest first."""
         order = np.argsort(-self.total, kind="stable")
         return [self.names[i] for i in order if self.names[i] != NOISE]
+
+    @property
+    def telling(self) -> list[str]:
+        """The parameters that tell something about the return for certain: the share of each alone is above zero."""
+        order = np.argsort(-self.first, kind="stable")
+        return [self.names[i] for i in order if self.names[i] != NOISE and self.first_interval[i, 0] > 0]
+
+    @property
+    def leading(self) -> list[str]:
+        """Those of `telling` that may be the one that tells most: no other one is above them for certain."""
+        low = {name: self.first_interval[self.names.index(name), 0] for name in self.telling}
+        high = {name: self.first_interval[self.names.index(name), 1] for name in self.telling}
+        return [name for name in self.telling if high[name] >= max(low.values())]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -108,7 +124,7 @@ def _indices(key: Key[Array, ""], f: Float[np.ndarray, "sets n"], confidence: fl
     for part in (main, whole):
         resampled = _ratio(weights @ part.T, weights @ spread.T)
         result += [_ratio(part.sum(axis=1), spread.sum(axis=1)), np.quantile(resampled, tails, axis=0).T]
-    return tuple(result)
+    return tuple(np.clip(share, 0.0, 1.0) for share in result)
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ import pytest
 from one_device import on_one_device
 from point_mass import PointMass, regulator
 
+from spota import plan
+from spota.envs import make
 from spota.policies import fnn
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO, exploring
@@ -48,6 +50,17 @@ def test_it_learns_from_the_worst_quarter_of_four_times_as_many_rollouts():
 
 def test_it_learns_from_all_domains_alike_during_its_warm_up():
     np.testing.assert_array_equal(chosen(warm_up=1).domains["mass"], np.repeat(DOMAINS["mass"], 4))
+
+
+@pytest.mark.parametrize(("iterations", "warm_up"), [(36, 24), (40, 27), (41, 40), (60, 40), (3, 2)])
+def test_a_short_training_has_a_short_warm_up(iterations, warm_up):
+    assert EPOpt(iterations=iterations).warm_up_iterations == warm_up
+
+
+def test_the_quick_preset_leaves_the_warm_up():
+    env = make("cart-pole")
+    quick = plan.complete(plan.Plan("cart-pole", preset="quick", solver="epopt"), env, [])
+    assert quick.candidate.warm_up_iterations < quick.candidate.iterations
 
 
 @dataclass(frozen=True)

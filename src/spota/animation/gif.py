@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
@@ -129,5 +128,7 @@ def _voltages(recording: Recording, frame: int) -> list[tuple[str, str]]:
 @cache
 def _font(size: int, *, bold: bool = False) -> ImageFont.FreeTypeFont:
     """The font that matplotlib brings along: it looks the same everywhere."""
+    import matplotlib  # slow to import
+
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     return ImageFont.truetype(str(Path(matplotlib.get_data_path(), "fonts", "ttf", name)), FINER * size)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import CubicSpline
 
 from spota.animation.recording import Recording, Scene
 
@@ -130,6 +129,8 @@ def _trail(points: Points, width: float) -> list[Shape]:
     """The last moments of a point, thinner and paler the older they are; oldest first."""
     if len(points) < 2:
         return []
+    from scipy.interpolate import CubicSpline  # slow to import
+
     frames = np.arange(len(points))
     points = CubicSpline(frames, points)(np.linspace(0, frames[-1], 3 * frames[-1] + 1))
     ages = np.linspace(1, 0, len(points) - 1)

@@ -10,10 +10,22 @@ from spota.api import identity, named_in_plan
 from spota.assessment import Assessment
 from spota.certifying import assess as assess_as_planned
 from spota.certifying import describe_assessment
-from spota.commands.output import console, print_json
-from spota.commands.running import BETA, choice, flag, positional, running, say, settings_file, told_by
-from spota.commands.sources import contestants
+from spota.commands.output import console, print_json, say
+from spota.commands.running import (
+    BETA,
+    choice,
+    flag,
+    pages_of,
+    positional,
+    running,
+    settings_file,
+    told_by,
+    where_the_page_is,
+    write_page,
+)
+from spota.commands.sources import contestants, warn_of_clipping
 from spota.config import SOLVERS, Preset, from_flags
+from spota.events import to_all
 from spota.files import plain
 from spota.live import duration
 
@@ -38,6 +50,7 @@ def assess(
     out: Annotated[Path | None, flag("runs/ENV-assess-TIME", "DIR")] = None,
     resume: Annotated[Path | None, flag("none", "DIR")] = None,
     tensorboard: bool = False,
+    report: bool = True,
     json: bool = False,
 ) -> None:
     """Find out how much return a policy can lose on a domain that it has never seen, wherever it comes from.
@@ -64,6 +77,7 @@ def assess(
             [candidate] (our own) and [reference]. The config.toml of any assessment is one.
         out: The run directory.
         resume: A run directory to go on with; nothing else needs to be said.
+        report: Write the page report.html, too.
         tensorboard: Write curves for TensorBoard into the run directory, too.
         json: Print one JSON document instead of words; progress stays on standard error.
     """
@@ -76,17 +90,21 @@ def assess(
     platform, named = contestants([source, *others], env or told.get("env"))
     found, *rest = named.values()
     known = dict(zip(others, rest, strict=True))
+    warn_of_clipping(platform, {source: found, **known})
     flags = {"env": platform.name, "algo": "assess", "preset": preset, "solver": solver, "seed": seed}
     flags |= {"policy": source, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
     layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes))]
     chosen = plan.resolve(file, flags, layers)
     name = f"{platform.name}-assess"
     with running(directory, name, chosen.table(), platform, chosen.spota.beta, tensorboard) as (run, tell):
-        assessment = assess_as_planned(chosen, platform, found, run, tell, known)
+        listener = to_all(tell, pages_of(run, platform) if report else None)
+        assessment = assess_as_planned(chosen, platform, found, run, listener, known)
+    if report and chosen.preset != "quick":
+        write_page(run.directory, platform, full=True)
     if json:
         print_json(plain({**describe_assessment(chosen, assessment), "directory": run.directory}))
         return
-    say(_summary(assessment, run.directory), console)
+    say(f"{_summary(assessment, run.directory)}{where_the_page_is(run.directory) if report else ''}", console)
 
 
 def _summary(assessment: Assessment, directory: Path) -> str:

@@ -9,10 +9,9 @@ import tyro
 from spota import evaluate, standings
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import contestants, domains_of
+from spota.commands.sources import contestants, domains_of, warn_of_clipping
 from spota.domain import count
 from spota.files import plain, write_json
-from spota.report import write_comparison
 from spota.standings import Standings
 
 
@@ -51,6 +50,8 @@ def compare(
         out: Where comparison.json and the page comparison.html go.
         json: Print one JSON document instead of a table.
     """
+    from spota.report import write_comparison  # slow to import
+
     platform, chosen = contestants(policies, env, noise)
     k_domains, k_rollouts = evaluate.evaluation_keys(seed)
     if on is None:
@@ -58,6 +59,7 @@ def compare(
     else:
         drawn, platform = domains_of(on, platform)
         where = f"the {count(drawn)} domains of {on}"
+    warn_of_clipping(platform, dict(zip(policies, chosen.values(), strict=True)))
     with bar("rollouts") as show:
         result = standings.compare(
             k_rollouts, platform, chosen, drawn, rollouts, tell=lambda share: show("rollouts", share)

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from spota import domain_set, evaluate
-from spota.commands.output import console, print_json
+from spota.commands.output import command, console, print_json
 from spota.envs import make
 
 
@@ -21,7 +21,7 @@ def domains(
     seed: int = 0,
     json: bool = False,
 ) -> None:
-    """Draw random domains and keep them in a file, so that two people compare policies on the very same ones.
+    """Draw random domains and keep them in a file, so that people compare policies on the very same ones.
 
     `spota rollout`, `sweep`, `compare` and `explain` take the file with --on. Without it, `spota compare` with the same
     seed and number uses the same domains. No training with that seed has seen them.
@@ -41,7 +41,7 @@ def domains(
         print_json({"env": env, "n": n, "seed": seed, "parameters": list(platform.domain), "file": str(written)})
         return
     console.print(
-        f"Wrote {n} domains of {env} to {written}; use them with: spota compare RUN … --on {written}",
+        f"Wrote {n} domains of {env} to {written}; use them with: {command('compare', 'RUN', '--on', written)}",
         soft_wrap=True,
         markup=False,
     )

@@ -6,8 +6,14 @@ import tyro
 from rich.table import Table
 
 from spota.commands.output import console, print_json
+from spota.domain import Parameter
 from spota.envs import PLATFORMS, make
 from spota.types import Env
+
+OUTSIDE = (
+    "  * The nominal value lies outside the distribution, which never draws it: each is stated for itself. "
+    "The nominal domain (--nominal, sweep, play) has it all the same."
+)
 
 
 def envs(
@@ -39,6 +45,12 @@ def _about(env: Env) -> str:
     return (type(env).__doc__ or "").split("\n")[0]
 
 
+def _drawn(p: Parameter) -> bool:
+    """Whether the distribution can draw the nominal value."""
+    low, high = p.marginal.support
+    return low <= p.nominal_value <= high
+
+
 def _print(env: Env) -> None:
     console.print(f"[bold]{env.name}[/]: {_about(env)}")
     console.print(f"  {env.max_steps} steps of {env.dt} s; the return is at most {env.max_return:g}")
@@ -49,6 +61,8 @@ def _print(env: Env) -> None:
     for column in ("parameter", "distribution", "unit", "nominal", "meaning"):
         table.add_column(column, no_wrap=column != "meaning")
     for name, p in env.domain.items():
-        table.add_row(name, str(p.marginal), p.unit, f"{p.nominal_value:g}", p.meaning)
+        table.add_row(name, str(p.marginal), p.unit, f"{p.nominal_value:g}{'' if _drawn(p) else ' *'}", p.meaning)
     console.print(table)
+    if not all(map(_drawn, env.domain.values())):
+        console.print(OUTSIDE, style="dim", soft_wrap=True)
     console.print()

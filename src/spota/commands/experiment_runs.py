@@ -1,13 +1,13 @@
 """How the trainings of an experiment are shown: which of how many, its progress, what an interruption leaves."""
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from spota.algorithm import Result
-from spota.commands.output import progress_console
-from spota.commands.running import say, warn
+from spota.commands.output import progress_console, say, warn
 from spota.envs import make
 from spota.events import Event, Listener
 from spota.experiments.training_runs import run_spota, run_training
@@ -36,7 +36,8 @@ def resumable(directory: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"{directory} keeps every finished step; the same command with --out {directory} goes on from there.")
+        again = f"--out {shlex.quote(str(directory))}"
+        say(f"{directory} keeps every finished step; the same command with {again} goes on from there.")
         raise
 
 

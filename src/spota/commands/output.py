@@ -2,11 +2,14 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 WIDTH_OF_A_FILE = 160
@@ -19,6 +22,21 @@ def _width(stream) -> int | None:
 
 console = Console(highlight=False, width=_width(sys.stdout))
 progress_console = Console(stderr=True, highlight=False, width=_width(sys.stderr))
+
+
+def warn(text: str) -> None:
+    """A warning on standard error."""
+    progress_console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=not progress_console.is_terminal)
+
+
+def say(text: str, where: Console = progress_console) -> None:
+    """Sentences for people, on standard error unless told otherwise; only a terminal breaks lines."""
+    where.print(text, markup=False, soft_wrap=not where.is_terminal)
+
+
+def command(*words: str | Path) -> str:
+    """A command of ours as a shell takes it, whatever its paths are called."""
+    return shlex.join(["spota", *map(str, words)])
 
 
 def print_json(document: Mapping[str, Any] | Sequence[Any]) -> None:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import tyro
 
-from spota import report as pages
 from spota.commands.output import console, print_json
 from spota.commands.progress import bar
 
@@ -31,6 +30,8 @@ def report(
         quick: Without what takes a minute: sweeps, attribution, and the search for the worst domain.
         json: Print one JSON document that names the file.
     """
+    from spota import report as pages  # slow to import
+
     with bar("reading …") as show:
         written = pages.write(run, out=out, full=not quick, tell=show)
     if open:

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
-from spota import plots
 from spota.algorithm import Result
 from spota.certificate import Certificate
 from spota.commands.coverage_page import coverage_page
 from spota.commands.output import console, print_json, print_table, progress_console
-from spota.commands.reproduce_convergence import reproduce_convergence
-from spota.commands.reproduce_sweeps import reproduce_sweeps
+from spota.config import suggest
 from spota.envs import catapult
 from spota.events import Assessed, Event
 from spota.files import write_atomically, write_json
@@ -20,6 +18,7 @@ from spota.polopt import exact
 from spota.settings import Spota
 from spota.studies import example, intervals, procedure
 
+STUDIES = ("catapult", "coverage", "convergence", "sweeps")
 SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference", "split")
 """The intervals that fit on a screen; the files have all."""
 QUICK_RUNS = 40
@@ -41,7 +40,7 @@ def _given(default: str, metavar: str) -> Any:
 
 
 def reproduce(
-    what: Annotated[Literal["catapult", "coverage", "convergence", "sweeps"], tyro.conf.Positional],
+    what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar=f"{{{','.join(STUDIES)}}}")],
     /,
     seed: int = 0,
     quick: bool = False,
@@ -68,11 +67,17 @@ def reproduce(
         out: Where the pictures and the run directories go.
         json: Print one JSON document instead of tables.
     """
+    if what not in STUDIES:
+        raise ValueError(f"There is no study {what!r}; {suggest(what, STUDIES)}")
     _refuse({"--runs": (runs, "convergence"), "--policies": (policies, "sweeps")}, what)
     directory = out or Path("runs") / f"reproduce-{what}{'-quick' if quick else ''}"
     if what == "convergence":
+        from spota.commands.reproduce_convergence import reproduce_convergence  # slow to import
+
         reproduce_convergence(seed, quick, runs, directory, json)
     elif what == "sweeps":
+        from spota.commands.reproduce_sweeps import reproduce_sweeps  # slow to import
+
         reproduce_sweeps(seed, quick, policies, directory, json)
     else:
         {"catapult": _catapult, "coverage": _coverage}[what](seed, quick, directory, json)
@@ -85,6 +90,8 @@ def _refuse(flags: dict[str, tuple[Any, str]], what: str) -> None:
 
 
 def _catapult(seed: int, quick: bool, directory: Path, json: bool) -> None:
+    from spota import plots  # slow to import
+
     drawn = example.illustrative_example(seed)
     files = plots.save(plots.illustrative_example(drawn), directory / "catapult")
     result = example.spota_on_the_catapult(seed, _two_iterations() if quick else None, _tell)
@@ -111,6 +118,8 @@ _FIGURES = {"G(θᶜ)": "gap", "Ĝ_30(θᶜ)": "estimated_gap_30", "SOB at n = 3
 
 
 def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
+    from spota import plots  # slow to import
+
     rows, crashes = (_covered(seed, quick, cases) for cases in (intervals.cases(quick), intervals.crash_cases(quick)))
     files = plots.save(plots.coverage(rows), directory / "coverage")
     runs = _counted(seed, quick)

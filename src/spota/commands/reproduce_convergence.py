@@ -9,8 +9,7 @@ from spota import plots
 from spota.algorithm import Result
 from spota.certificate import figure, percent
 from spota.commands.experiment_runs import resumable, run_all
-from spota.commands.output import console, print_json, print_table
-from spota.commands.running import say
+from spota.commands.output import console, print_json, print_table, say
 from spota.events import BlockFinished, Event
 from spota.experiments import convergence
 from spota.experiments.convergence import Convergence, Iteration

@@ -7,9 +7,8 @@ from typing import Any
 from spota import plots, policies
 from spota.certificate import figure
 from spota.commands.experiment_runs import resumable, run_all
-from spota.commands.output import console, print_json, print_table
+from spota.commands.output import console, print_json, print_table, say
 from spota.commands.progress import bar
-from spota.commands.running import say
 from spota.envs import make
 from spota.evaluate import Sweep
 from spota.experiments import sweeps

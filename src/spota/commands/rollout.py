@@ -9,7 +9,7 @@ import tyro
 
 from spota import policies
 from spota.commands.output import print_json, print_table
-from spota.commands.sources import domains_of
+from spota.commands.sources import domains_of, warn_of_clipping
 from spota.domain import count
 from spota.envs import make
 from spota.evaluate import evaluation_keys
@@ -54,6 +54,7 @@ def rollout(
         domains = count(drawn)
     else:
         drawn = platform.domain.nominal(domains) if nominal else platform.domain.sample(k_domains, domains)
+    warn_of_clipping(platform, {policy: chosen})
     outcome = returns(platform, chosen, drawn, jax.random.split(k_rollouts, (domains, rollouts)))
     summary = summarise(platform, outcome)
     if json:

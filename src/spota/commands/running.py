@@ -1,17 +1,15 @@
 """What `spota train` and `spota assess` share: where a run lives, how it is shown, and what an interruption leaves."""
 
 import contextlib
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
-from rich.markup import escape
 
-from spota import report
-from spota.commands.output import progress_console
+from spota.commands.output import command, progress_console, say, warn
 from spota.commands.progress import bar
 from spota.config import Table, read_toml
 from spota.events import Assessed, BlockFinished, Event, Listener, Solving, to_all
@@ -45,7 +43,8 @@ def settings_file(config: Path | None, out: Path | None, resume: Path | None) ->
     if config or out:
         raise ValueError(f"--resume {resume} says where and how; leave out {'--config' if config else '--out'}.")
     if not (resume / "config.toml").is_file():
-        raise ValueError(f"--resume {resume}: there is no run, because it has no config.toml; write --out {resume}.")
+        place = shlex.quote(str(resume))
+        raise ValueError(f"--resume {place}: there is no run, because it has no config.toml; write --out {place}.")
     return resume / "config.toml", resume
 
 
@@ -92,8 +91,16 @@ def pages_of(run: Run, env: Env) -> Listener:
     return listen
 
 
+def where_the_page_is(directory: Path) -> str:
+    """The last line of what a command says, if the page was written."""
+    page = directory / "report.html"
+    return f"\nThe report is {page}: open it in a browser." if page.is_file() else ""
+
+
 def write_page(directory: Path, env: Env, full: bool) -> None:
     """Write report.html; a page that cannot be written costs nobody the run."""
+    from spota import report  # slow to import
+
     try:
         if full:
             with bar("the page") as show:
@@ -104,18 +111,8 @@ def write_page(directory: Path, env: Env, full: bool) -> None:
         warn(f"{directory / 'report.html'} was not written: {error}")
 
 
-def warn(text: str) -> None:
-    """A warning on standard error."""
-    progress_console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=not progress_console.is_terminal)
-
-
-def say(text: str, where: Console = progress_console) -> None:
-    """Sentences for people, on standard error unless told otherwise; only a terminal breaks lines."""
-    where.print(text, markup=False, soft_wrap=not where.is_terminal)
-
-
 def _say_what_is_left(directory: Path, algo: str) -> None:
     names = sorted(p.name for p in directory.iterdir() if not p.name.startswith("."))
     policy = "the policy is the best so far" if "policy.npz" in names else "no policy yet"
-    command = "assess" if algo == "assess" else "train"
-    say(f"{directory} has {', '.join(names)}: {policy}. To go on:\n  spota {command} --resume {directory}")
+    again = command("assess" if algo == "assess" else "train", "--resume", directory)
+    say(f"{directory} has {', '.join(names)}: {policy}. To go on:\n  {again}")

@@ -1,10 +1,12 @@
 """What people name on the command line: policies by file, run directory or controller, and domains by file."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spota import domain_set, evaluate, policies
+from spota.clipping import clipping_warning
+from spota.commands.output import warn
 from spota.domain import Domains
 from spota.envs import make
 from spota.types import Env, Policy
@@ -17,6 +19,14 @@ def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> 
     platform = make(env or _platform_of(sources), noise=noise)
     found = [policies.find(source, platform) for source in sources]
     return platform, dict(zip(_labels(sources), found, strict=True))
+
+
+def warn_of_clipping(env: Env, found: Mapping[str, Policy]) -> None:
+    """Say which of these policies, by their sources, ask for more than their actuators give; ours do not."""
+    for source, policy in found.items():
+        told = None if source in policies.CONTROLLERS else clipping_warning(env, policy, source)
+        if told:
+            warn(told)
 
 
 def domains_of(file: Path, env: Env) -> tuple[Domains, Env]:

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from spota import evaluate, plots
+from spota import evaluate
 from spota.certificate import figure
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
@@ -108,6 +108,8 @@ def sweep(
 def _write(
     result: Sweep, sources: dict[str, str], seed: int, on: Path | None, out: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
+    from spota import plots  # slow to import
+
     directory = out or Path("runs") / "-".join(("sweep", result.env, *(axis.name for axis in result.axes)))
     picture = plots.sweep(result) if len(result.axes) == 1 else plots.sweep_map(result)
     pictures = plots.save(picture, directory / "sweep")

@@ -9,7 +9,7 @@ import tyro
 from spota import plan, training
 from spota.algorithm import Result
 from spota.certifying import certify, describe_result, with_controller
-from spota.commands.output import console, print_json
+from spota.commands.output import command, console, print_json, say, warn
 from spota.commands.running import (
     BETA,
     choice,
@@ -17,10 +17,9 @@ from spota.commands.running import (
     pages_of,
     positional,
     running,
-    say,
     settings_file,
     told_by,
-    warn,
+    where_the_page_is,
     write_page,
 )
 from spota.config import ALGORITHMS, SOLVERS, Preset, from_flags, suggest, to_dict
@@ -126,7 +125,8 @@ def _algorithm(algo: str | None, env: str | None, file: Path | None) -> str:
         raise ValueError("Which platform? Write e.g. spota train cart-pole; `spota envs` lists them.")
     name = algo or told.get("algo", "spota")
     if name == "assess":
-        raise ValueError(f"{file} belongs to an assessment; write spota assess --config {file}.")
+        again = command("assess", "--config", file) if file else "spota assess POLICY"
+        raise ValueError(f"{file or '--algo assess'} belongs to an assessment; write {again}.")
     if name not in ALGORITHMS_AND_SPOTA:
         where = "--algo" if algo else file
         raise ValueError(f"{where}: there is no algorithm {name!r}; {suggest(str(name), ALGORITHMS_AND_SPOTA)}")
@@ -151,7 +151,7 @@ def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: boo
     if json:
         print_json(plain({**describe_result(chosen, result, beside), "directory": run.directory}))
         return
-    page = f"\nThe report is {run.directory / 'report.html'}: open it in a browser." if report else ""
+    page = where_the_page_is(run.directory) if report else ""
     rival = f"{beside}\n" if beside else ""
     ending = f"{rival}{_ending(chosen, result)}\n{_next_steps(chosen.env, run.directory)}{page}"
     say(f"{result.certificate}\n{ending}", console)
@@ -184,8 +184,9 @@ def _ending(chosen: plan.Plan, result: Result) -> str:
 
 
 def _next_steps(env: str, directory: Path) -> str:
-    return (
-        f"The policy is in {directory}. Run it on 500 random domains, and see it move:\n"
-        f"  spota rollout {env} --policy {directory}\n"
-        f"  spota play {env} --policy {directory}"
-    )
+    from spota.animation import ANIMATED  # slow to import
+
+    rollout, play = (command(name, env, "--policy", directory) for name in ("rollout", "play"))
+    if env not in ANIMATED:
+        return f"The policy is in {directory}. Run it on 500 random domains:\n  {rollout}"
+    return f"The policy is in {directory}. Run it on 500 random domains, and see it move:\n  {rollout}\n  {play}"

@@ -12,7 +12,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
-from scipy import stats
 
 from spota.domain import DomainDistribution, Parameter
 from spota.effects import Effects
@@ -137,6 +136,8 @@ def simulation_optimization_bias(n: int) -> float:
     """E[Ĵ_n(θ*_n)] − J(θ*), exactly, by summing over the number of Venus draws (eq_SOB_def)."""
     if n < 1:
         raise ValueError(f"simulation_optimization_bias({n}): draw at least one domain.")
+    from scipy import stats  # slow to import
+
     n_venus = np.arange(n + 1)
     best = mean_return(sample_optimum(n - n_venus, n_venus), n_venus / n)
     return float(stats.binom.pmf(n_venus, n, VENUS) @ best - expected_return(true_optimum()))

@@ -1,5 +1,6 @@
 """Policies over one domain parameter: the paper's four panels (fig_QBB_QCP_sim_eval_dp_range)."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,8 @@ def existing(directory: Path, names: list[str]) -> dict[str, Path]:
         raise ValueError(f"--policies {directory} has no policy.npz in any of {', '.join(names)}.")
     for path in found.values():
         if (path / "config.toml").exists() and not (path / "result.json").exists():
-            raise ValueError(f"{path} is a run that has not ended; go on with it: spota train --resume {path}")
+            again = f"spota train --resume {shlex.quote(str(path))}"
+            raise ValueError(f"{path} is a run that has not ended; go on with it: {again}")
     return found
 
 

@@ -7,7 +7,6 @@ from functools import partial
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Bool, Float, Key
 
 from spota import rollout
@@ -109,6 +108,8 @@ def _fit(
     learning_rate: float,
 ) -> tuple[FNN, Float[Array, ""]]:
     """Adam with a cosine decay; every step takes other observations."""
+    import optax  # slow to import
+
     adam = optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
 
     def step(carry, t):

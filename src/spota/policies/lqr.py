@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jax.flatten_util import ravel_pytree
 
 from spota.policies.contract import Contract
@@ -32,6 +31,8 @@ def lqr(env: Env) -> Linear:
     """The gains that minimise Σ oᵀQo + uᵀRu with the platform's `lqr_weights`."""
     if env.lqr_weights is None:
         raise ValueError(f"{env.name} has no equilibrium to balance at, so it has no LQR.")
+    import scipy.linalg  # slow to import
+
     A, B = linearise(env)
     Q, R = (np.diag(weights) for weights in env.lqr_weights)
     P = scipy.linalg.solve_discrete_are(A, B, Q, R)

@@ -24,13 +24,18 @@ class EPOpt(PPO):
     epsilon: float = 0.2
     """The share of the rollouts that counts, the CVaR parameter ε of tab_exp_hparams."""
     warm_up: int = 40
-    """Iterations on all rollouts before."""
+    """Iterations on all rollouts before; a training that is no longer than that has two thirds of its own."""
 
     def __post_init__(self):
         """Refuse settings that cannot work."""
         super().__post_init__()
         if not 0 < self.epsilon <= 1:
             raise ValueError(f"epsilon = {self.epsilon}: ε lies between 0 and 1, 0 excluded.")
+
+    @property
+    def warm_up_iterations(self) -> int:
+        """The warm-up; where it would take the whole training, two thirds of that."""
+        return self.warm_up if self.warm_up < self.iterations else round(2 / 3 * self.iterations)
 
     @property
     def worst_share(self) -> float:
@@ -45,7 +50,7 @@ class EPOpt(PPO):
             for rollouts in (self.rollouts, self.rollouts * round(1 / self.epsilon))
         )
         worst = jnp.argsort(_returns_of_all(env, state, many))[: few.keys.shape[0]]
-        chosen = jax.tree.map(lambda a, b: jnp.where(state.iteration < self.warm_up, a, b[worst]), few, many)
+        chosen = jax.tree.map(lambda a, b: jnp.where(state.iteration < self.warm_up_iterations, a, b[worst]), few, many)
         return self.learn(env, chosen, k_learn, state)
 
 
