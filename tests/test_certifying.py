@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from spota import algorithm, certifying, envs, looks, plan, policies
-from spota.certificate import Certificate, fingerprint
+from spota.certificate import Certificate
 from spota.cli import main
 from spota.envs.cart_pole import CartPole
+from spota.policies import fingerprint
 from spota.run import Run
 
 TINY = (

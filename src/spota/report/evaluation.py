@@ -17,11 +17,11 @@ from jaxtyping import Array, Key
 
 from spota import attribution, evaluate, policies, rollout
 from spota.animation import ANIMATED, Recording, record
-from spota.certificate import fingerprint
 from spota.domain import Domains
 from spota.envs import PLATFORMS, make
 from spota.files import plain, write_json
 from spota.plots import varied
+from spota.policies import fingerprint
 from spota.report.story import Story
 from spota.types import Env, Policy, Signal
 
