@@ -8,6 +8,7 @@ import io
 import math
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -59,6 +60,7 @@ def _checked(members: list[zipfile.ZipInfo], limit: int) -> list[zipfile.ZipInfo
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     """One array, whose header must promise exactly the bytes that follow it."""
     with archive.open(member) as file:
+        assert isinstance(file, zipfile.ZipExtFile)
         shape, fortran, dtype = _header(file, member.filename)
         if dtype.kind not in PLAIN:
             raise ValueError(f"{member.filename!r} has values of type {str(dtype)[:40]}, not numbers or text")
@@ -69,7 +71,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
         return values.reshape(shape, order="F" if fortran else "C")
 
 
-def _header(file: zipfile.ZipExtFile, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+def _header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     read = HEADERS.get(npy.read_magic(file))
     if read is None:
         raise ValueError(f"{name!r} is an array of an unknown version")

@@ -279,10 +279,37 @@ class Certificate:
         return cls.from_dict(parse_json(text, where), where)
 
 
+def differing(told: Certificate, true: Certificate, tolerance: float = 0.0) -> list[str]:
+    """Where two certificates differ, in words; numbers may by a relative tolerance."""
+    pairs = zip(_flat(told.to_dict()), _flat(true.to_dict()), strict=False)
+    if len(_flat(told.to_dict())) != len(_flat(true.to_dict())):
+        return ["it has other parts than it should"]
+    return [
+        f"{name} is {a!r} and should be {b!r}"
+        for (name, a), (other, b) in pairs
+        if name != other or not _same(a, b, tolerance)
+    ]
+
+
 def table_sha256(table: Mapping[str, Any]) -> str:
     """SHA-256 over the table of a distribution, as JSON with sorted names and without spaces."""
     text = json.dumps(plain(table), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:
+    """All values of a document, under dotted names."""
+    if isinstance(value, Mapping):
+        return [one for key in sorted(value) for one in _flat(value[key], f"{name}.{key}" if name else key)]
+    if isinstance(value, list | tuple):
+        return [one for i, inner in enumerate(value) for one in _flat(inner, f"{name}[{i}]")]
+    return [(name, value)]
+
+
+def _same(a: Any, b: Any, tolerance: float) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
+    return a == b
 
 
 def _split_from(told: Mapping[str, Any]) -> Split:

@@ -20,9 +20,11 @@ from spota.commands.reproduce import reproduce
 from spota.commands.rollout import rollout
 from spota.commands.sweep import sweep
 from spota.commands.train import train
+from spota.commands.verify import verify
 
 COMMANDS = {"envs": envs, "rollout": rollout, "play": play, "train": train, "assess": assess, "reproduce": reproduce}
 COMMANDS |= {"domains": domains, "sweep": sweep, "compare": compare, "explain": explain, "report": report}
+COMMANDS |= {"verify": verify}
 ABOUT = "Train control policies on randomized simulators, and know how much return they can lose on an unseen domain."
 
 
@@ -36,11 +38,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(141)
     except (ValueError, KeyError, OSError) as error:
         text = error.args[0] if isinstance(error, KeyError) else str(error)
-        Console(stderr=True).print(f"[bold red]error:[/] {escape(str(text))}", highlight=False, soft_wrap=True)
+        _say_error(str(text))
+        sys.exit(2)
+    except MemoryError:
+        _say_error("there is not enough memory for these sizes; choose smaller ones.")
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped.")
         sys.exit(130)
+
+
+def _say_error(text: str) -> None:
+    Console(stderr=True).print(f"[bold red]error:[/] {escape(text)}", highlight=False, soft_wrap=True)
 
 
 def _run(arguments: Sequence[str] | None) -> None:

@@ -109,6 +109,8 @@ def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
     for optimizer in (parts["candidate"], parts["reference"]):
         if isinstance(optimizer, Optimizer):
             optimizer.check(env)
+    if isinstance(parts["spota"], Spota):
+        parts["spota"].check_memory(env)
     return replace(head, env_sha256=platform_sha256(env), **parts)
 
 

@@ -9,6 +9,8 @@ import tyro
 from spota import report as pages
 from spota.commands.output import console, print_json
 from spota.commands.progress import bar
+from spota.commands.running import warn
+from spota.files import check_writable
 
 
 def report(
@@ -31,6 +33,9 @@ def report(
         quick: Without what takes a minute: sweeps, attribution, and the search for the worst domain.
         json: Print one JSON document that names the file.
     """
+    check_writable(out or run / "report.html")
+    for note in pages.read(run).edited:
+        warn(note)
     with bar("reading …") as show:
         written = pages.write(run, out=out, full=not quick, tell=show)
     if open:

@@ -92,8 +92,8 @@ def pages_of(run: Run, env: Env) -> Listener:
     return listen
 
 
-def write_page(directory: Path, env: Env, full: bool) -> None:
-    """Write report.html; a page that cannot be written costs nobody the run."""
+def write_page(directory: Path, env: Env, full: bool) -> bool:
+    """Write report.html; a page that cannot be written costs nobody the run, but is told. Whether it was written."""
     try:
         if full:
             with bar("the page") as show:
@@ -101,7 +101,11 @@ def write_page(directory: Path, env: Env, full: bool) -> None:
         else:
             report.write(directory, env, full=False)
     except (ValueError, OSError) as error:
-        warn(f"{directory / 'report.html'} was not written: {error}")
+        told = str(error)
+        page = str(directory / "report.html")
+        warn(told if told.startswith(page) else f"{page} was not written: {told}")
+        return False
+    return True
 
 
 def warn(text: str) -> None:

@@ -3,6 +3,7 @@
 `evaluation.json` holds the fingerprint of its policy; for another policy, or if more is wanted, it is computed again.
 """
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
@@ -84,7 +85,8 @@ def evaluate_run(story: Story, env: Env | None = None, full: bool = True, tell: 
     if stored is not None and stored.full >= full:
         return stored
     found = compute(platform, policy, name, full, attribution_others(story.directory, policy) if full else {}, tell)
-    write_json(path, found.to_dict())
+    with contextlib.suppress(OSError):  # of a run that is read-only: the next page takes as long again
+        write_json(path, found.to_dict())
     return found
 
 
