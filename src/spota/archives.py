@@ -72,7 +72,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 
 def _header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    read = HEADERS.get(npy.read_magic(file))
-    if read is None:
-        raise ValueError(f"{name!r} is an array of an unknown version")
-    return read(file, max_header_size=LONGEST_HEADER)
+    try:
+        return HEADERS[npy.read_magic(file)](file, max_header_size=LONGEST_HEADER)
+    except Exception as error:  # NumPy complains in many ways, and quotes the header
+        raise ValueError(f"{name!r} has a header that cannot be read") from error

@@ -9,9 +9,9 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from spota import documents
 from spota.envs.catapult import Catapult
@@ -82,6 +82,9 @@ def merge(*layers: Mapping[str, Any]) -> Table:
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """A dataclass from plain values; what is not named keeps its default."""
+    needed = [f.name for f in fields(cast(Any, cls)) if f.default is MISSING and f.default_factory is MISSING]
+    if missing := [name for name in needed if name not in values]:
+        raise ValueError(f"{where}: {cls.__name__} needs {missing[0]!r}, which is not given.")
     return cls(**_fitted(cls, values, where, None))
 
 

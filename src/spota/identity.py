@@ -134,8 +134,10 @@ class _Walk:
         self.met[id(value)] = value  # which keeps it alive, so that no other gets its number
         return new
 
-    def _is_foreign(self, module: str) -> bool:
+    def _is_foreign(self, module: str | None) -> bool:
         """Whether a module belongs to a library, and not to the platform's author."""
+        if module is None:  # code that someone has typed
+            return False
         root = module.partition(".")[0]
         if root == "spota":
             return not module.startswith("spota.envs")
