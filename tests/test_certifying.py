@@ -393,7 +393,7 @@ def test_a_read_only_run_is_reported_and_explained_elsewhere(whole, capsys, tmp_
     read_only(monkeypatch, tmp_path / "a")
     run(capsys, "report", "a", "--quick", "--out", "page.html")
     assert "Undecided" in (tmp_path / "page.html").read_text("utf-8")
-    run(capsys, "explain", "a", "--samples", "20", "--out", "told")
+    run(capsys, "explain", "a", "--samples", "50", "--out", "told")
     assert (tmp_path / "told" / "explanation.json").is_file()
     for command in ("report", "explain"):
         told = fail(capsys, command, "a")

@@ -61,7 +61,7 @@ def test_memory_that_runs_out_is_one_sentence(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(999, "999 bytes"), (25.4e9, "25.4 GB"), (6e15, "6 PB"), (1e24, "1e+09 PB")]
+    ("size", "text"), [(999.0, "999 bytes"), (25.4e9, "25.4 GB"), (6e15, "6 PB"), (1e24, "1e+09 PB")]
 )
 def test_sizes_are_written_as_people_do(size, text):
     assert in_units(size) == text
