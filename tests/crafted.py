@@ -277,7 +277,8 @@ def limit_memory(size: int) -> None:
     """Let this process have that many bytes of its own, beside what it maps without using it."""
     status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
     mapped, used = (int(status[name].split()[0]) * 1024 for name in ("VmSize", "VmRSS"))
-    resource.setrlimit(resource.RLIMIT_AS, (mapped - used + size,) * 2)
+    most = mapped - used + size
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def main(directory: Path, how_many: int) -> None:

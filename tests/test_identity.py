@@ -6,6 +6,7 @@ import sys
 import types
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,6 +18,7 @@ from spota import policies
 from spota.domain import DomainDistribution
 from spota.effects import Effects
 from spota.envs import PLATFORMS, make
+from spota.envs.catapult import Catapult
 from spota.identity import platform_sha256
 from spota.marginals import Uniform
 from spota.polopt import exact
@@ -27,7 +29,7 @@ SMALL = {"n_c": 5, "n_r": 2, "n_G": 10, "n_J": 1, "n_b": 50, "performance_domain
 
 
 @dataclass(frozen=True, eq=False)
-class OwnCatapult(type(CATAPULT)):  # type: ignore[misc]
+class OwnCatapult(Catapult):
     """With a field of its own."""
 
     wind: float = 0.0
@@ -144,7 +146,7 @@ def test_what_is_only_kept_in_an_object_does_not_count():
 
 
 def test_another_platform_does_not_get_the_certificate_of_the_first(tmp_path):
-    solvers = {"candidate": exact.catapult, "reference": exact.catapult}
+    solvers: dict[str, Any] = {"candidate": exact.catapult, "reference": exact.catapult}
     spota.train(OwnCatapult(), settings=SMALL, out=tmp_path / "r", **solvers)
     with pytest.raises(ValueError, match=r"platform.wind is '0.0' there, '1.62' now") as refused:
         spota.train(OwnCatapult(wind=1.62), settings=SMALL, out=tmp_path / "r", **solvers)
