@@ -16,8 +16,10 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     references,
     robustness,
     rollout,
+    steady,
     sweep,
     training,
+    truth,
     yardstick,
 )
 
@@ -36,6 +38,8 @@ def main(
                 "references",
                 "robustness",
                 "yardstick",
+                "truth",
+                "steady",
             ],
             ...,
         ],
@@ -49,15 +53,17 @@ def main(
     /,
     limit: float = 300.0,
     platforms: tuple[str, ...] = (),
-    seeds: tuple[int, ...] = learning.SEEDS,
+    seeds: tuple[int, ...] = (),
+    presets: tuple[str, ...] = (),
 ) -> None:
     """Speed, as ratios measured in one run; and what is learned.
 
     Args:
-        names: What to run; the last six take ten minutes or more each, so ask for them by name.
+        names: What to run; those after `gradient` take ten minutes or more each, so ask for them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
-        platforms: The rows of `learning`, `effort` and `yardstick`, e.g. --platforms qube; all by default.
-        seeds: The seeds of `learning`.
+        platforms: The rows of `learning`, `effort`, `yardstick`, `truth` and `steady`, e.g. --platforms qube.
+        seeds: The seeds of `learning`, `truth` and `steady`; by default, those that the docs have.
+        presets: Those of `steady`, quick and tuned by default.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "effort": lambda: effort.main(platforms)}
@@ -65,8 +71,13 @@ def main(
         "references": references.main,
         "robustness": robustness.main,
         "yardstick": lambda: yardstick.main(platforms),
+        "truth": lambda: truth.main(platforms, seeds=seeds),
+        "steady": lambda: steady.main(platforms, presets, seeds),
     }
-    run |= {"training": lambda: training.main(limit), "learning": lambda: learning.main(platforms, seeds)}
+    run |= {
+        "training": lambda: training.main(limit),
+        "learning": lambda: learning.main(platforms, seeds or learning.SEEDS),
+    }
     for name in names:
         run[name]()
 

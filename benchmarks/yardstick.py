@@ -18,7 +18,7 @@ from spota.policies import FNN, fnn
 from spota.polopt import MANY_DOMAINS, default_solver
 from spota.polopt.solve import solve
 from spota.rollout import returns
-from spota.types import Env
+from spota.types import Env, Policy
 
 SEEDS = (51, 52, 53)
 UNSEEN, UNSEEN_SEED = 20_000, 1_000
@@ -48,8 +48,8 @@ def main(platforms: Sequence[str] = ()) -> None:
     """Both platforms of the paper, or those named."""
     for name in platforms or ("cart-pole", "ball-balancer"):
         env = make(name)
-        found = [(way, *_trained(env, way)) for way in WAYS]
-        earned = [_unseen(env, policy) for _, policy, _ in found]
+        found = [(way, *trained(env, way)) for way in WAYS]
+        earned = [unseen_returns(env, policy) for _, policy, _ in found]
         best = max(earned, key=lambda returns: returns.mean())
         table = Table(title=f"{name}: {UNSEEN} unseen domains, of {env.max_return:g}")
         columns = ("means", "mean", "worst 1 %", f"loses > {CRASH:g}", "to the best", "± SE", "seconds")
@@ -60,7 +60,8 @@ def main(platforms: Sequence[str] = ()) -> None:
         Console().print(table)
 
 
-def _trained(env: Env, way: Means) -> tuple[FNN, float]:
+def trained(env: Env, way: Means) -> tuple[FNN, float]:
+    """A policy that was trained in this way, and the seconds that it took."""
     k_domains, k_init, k_solve = jax.random.split(jax.random.key(way.seed), 3)
     usual = default_solver(env)
     solver = replace(usual, iterations=way.longer * usual.iterations)
@@ -69,7 +70,8 @@ def _trained(env: Env, way: Means) -> tuple[FNN, float]:
     return found.policy, time.perf_counter() - began
 
 
-def _unseen(env: Env, policy: FNN) -> np.ndarray:
+def unseen_returns(env: Env, policy: Policy) -> np.ndarray:
+    """Returns on the unseen domains that all policies share, one rollout each."""
     k_domains, k_rollouts = jax.random.split(jax.random.key(UNSEEN_SEED))
     keys = jax.random.split(k_rollouts, (UNSEEN, 1))
     return np.asarray(returns(env, policy, env.domain.sample(k_domains, UNSEEN), keys).returns[:, 0], np.float64)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spota import looks, rollout, settings
+from spota import comparison, looks, rollout, settings
 from spota.algorithm import find_candidate, spota
 from spota.bootstrap import student_t
 from spota.comparison import Comparison, _scores, compare, returns_of_each
@@ -208,6 +208,19 @@ def test_a_lost_reference_is_replaced_by_the_best_known_policy_for_its_domains(s
         np.testing.assert_allclose(found.gaps.final.mean(axis=1), np.where(lost, best, own) - candidate, atol=2e-3)
 
 
+def test_domains_that_others_must_show_come_in_few_numbers():
+    """Each number is a program that is compiled; what fills up is a domain that was asked for."""
+    everywhere = np.ones((20, 5), bool)
+    sizes = set()
+    for n in range(1, 101):
+        asked = everywhere & (np.arange(100).reshape(20, 5) < n)
+        k, i = comparison._filled_up(asked)
+        assert {*zip(k, i, strict=True)} == {*zip(*np.nonzero(asked), strict=True)}
+        sizes.add(k.size)
+    assert len(sizes) <= comparison.FILLINGS
+    assert max(sizes) - 100 < 100 / comparison.FILLINGS
+
+
 def test_nobody_runs_elsewhere_where_no_reference_lost(monkeypatch):
     monkeypatch.setattr("spota.comparison._cross_returns", lambda *_: pytest.fail("not needed"))
     best = find_references(KEY, ENV, exact.catapult, NETWORK, 3, 6)
@@ -356,7 +369,7 @@ def test_references_may_have_an_optimizer_of_their_own():
 
 
 def test_alpha_is_spent_over_the_iterations():
-    result = spota(KEY, ENV, exact.catapult, dataclasses.replace(SMALL, spend_alpha="squares"))
+    result = spota(KEY, ENV, exact.catapult, dataclasses.replace(SMALL, spend_alpha="cubes"))
     assert [c.alpha for c in result.history] == [Trial(k, 2).alpha(0.05) for k in (1, 2)]
 
 
@@ -370,7 +383,7 @@ def test_alpha_is_spent_over_the_iterations():
         ({"method": "bassic_pooled"}, "did you mean method='basic_pooled'"),
         ({"rejection": "worst"}, "'first', 'best'"),
         ({"growth": "expo"}, "'linear'"),
-        ({"spend_alpha": "square"}, "did you mean spend_alpha='squares'"),
+        ({"spend_alpha": "cube"}, "did you mean spend_alpha='cubes'"),
         ({"performance_domains": 0}, "write performance_domains=20000, or method='studentized_reference'"),
         ({"max_seconds": 0.0}, "max_seconds=0.0"),
         ({"worst_share": 0.0}, "worst_share=0.0"),
@@ -396,7 +409,7 @@ def test_the_papers_settings():
 def test_our_procedure_is_the_default_and_the_papers_stays():
     ours, papers = Spota(), Spota.paper("cart-pole")
     assert (ours.method, ours.rejection, ours.spend_alpha, ours.performance_domains) == (
-        "split", "reference", "squares", 20_000,
+        "split", "reference", "cubes", 20_000,
     )  # fmt: skip
     assert (papers.method, papers.rejection, papers.spend_alpha, papers.performance_domains) == (
         "basic_pooled", "first", "none", 2000,

@@ -100,6 +100,13 @@ def test_the_split_is_told_in_its_two_parts(healthy):
     assert "Rare failures" not in str(certificate(healthy, rollouts=rollouts))  # another interval decided
 
 
+def test_a_level_with_little_below_it_is_not_called_a_level_without_failures(healthy):
+    rollouts = dataclasses.replace(rollouts_of(healthy), pilot=np.full(2000, 158.0))
+    text = str(certificate(healthy, method="split", rollouts=rollouts))
+    assert "on 5 % of the machines it earns 158 or less: failures are not rare." in text
+    assert "on none of the machines" not in text
+
+
 def test_rare_crashes_that_the_gaps_do_not_hold_are_in_the_split_alone(healthy):
     c = certificate(healthy, threshold=33.0, rollouts=rollouts_of(healthy, 0.02), method="split")
     assert c.claims["studentized_reference"] < 33 < c.mean_gap < c.ucbog
@@ -251,10 +258,10 @@ def test_a_later_candidate_says_that_others_were_tested_before(healthy):
 
 def test_spending_alpha_raises_the_bound_and_is_said(healthy):
     plain, strict = (
-        certificate(healthy, trial=Trial(2, 2, spending=s), method="student_t_reference") for s in ("none", "squares")
+        certificate(healthy, trial=Trial(2, 2, spending=s), method="student_t_reference") for s in ("none", "cubes")
     )
     assert strict.ucbog > plain.ucbog
-    assert (strict.alpha, strict.spending, strict.confidence) == (Trial(2, 2).alpha(0.05), "squares", 0.95)
+    assert (strict.alpha, strict.spending, strict.confidence) == (Trial(2, 2).alpha(0.05), "cubes", 0.95)
 
 
 def test_performance_is_the_finite_sample_bounds():

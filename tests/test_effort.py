@@ -116,7 +116,7 @@ def test_effort_is_iterations():
     assert is_optimal(exact.catapult) and not is_optimal(Analytic())
 
 
-@pytest.mark.parametrize(("n_G", "m"), [(2, 2), (10, 4), (20, 5), (40, 10)])
+@pytest.mark.parametrize(("n_G", "m"), [(2, 2), (10, 4), (20, 6), (40, 10)])
 def test_a_quarter_is_trained_longer_and_at_least_four(n_G, m):
     assert Spota(n_G=n_G).trained_longer(1) == m
     assert Spota(n_G=n_G, effort_references=2).trained_longer(1) == 2

@@ -112,4 +112,4 @@ def test_curves_as_text():
 
 
 def test_durations_as_people_say_them():
-    assert [duration(s) for s in (0.2, 99.0, 200.0, 7500.0)] == ["0 s", "99 s", "3:20 min", "2:05 h"]
+    assert [duration(s) for s in (0.2, 99.0, 119.7, 200.0, 7500.0)] == ["0 s", "99 s", "2:00 min", "3:20 min", "2:05 h"]

@@ -6,19 +6,24 @@ import json
 import numpy as np
 import pytest
 
-from spota import plots, studies
+from spota import plots
 from spota.cli import main
 from spota.commands.coverage_page import coverage_page
 from spota.envs import catapult
 from spota.polopt.exact import LinearQuadratic
+from spota.settings import Spota
 from spota.split import crash_level, split_upper
-from spota.studies import PARABOLAS, SIGMA, Case, best, coverage, draw, illustrative_example, unseen_returns
+from spota.studies import example, intervals
+from spota.studies.example import SIGMA, illustrative_example
+from spota.studies.intervals import Case, coverage, draw, unseen_returns
+from spota.studies.parabolas import PARABOLAS, best
+from spota.studies.procedure import Counts, Kind
 
 EXACT = {"1": 30.137773, "5": 5.572591, "10": 2.755024, "30": 0.911347, "100": 0.272668}
 
 
 def test_reproduce_catapult_has_the_exact_values_and_means_near_them(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(studies, "spota_on_the_catapult", lambda *_: one_iteration())
+    monkeypatch.setattr(example, "spota_on_the_catapult", lambda *_: one_iteration())
     main(["reproduce", "catapult", "--json", "--out", str(tmp_path)])
     document = json.loads(capsys.readouterr().out)
     assert document["exact_bias"] == pytest.approx(EXACT, abs=1e-6)
@@ -32,24 +37,24 @@ def test_reproduce_catapult_has_the_exact_values_and_means_near_them(capsys, tmp
 
 
 def one_iteration():
-    settings = studies.Spota(beta=10.0, n_J=1, max_iterations=1, performance_domains=10, n_b=100)
+    settings = Spota(beta=10.0, n_J=1, max_iterations=1, performance_domains=10, n_b=100)
     return ORIGINAL(0, settings)
 
 
-ORIGINAL = studies.spota_on_the_catapult
+ORIGINAL = example.spota_on_the_catapult
 
 
 def test_the_sample_optimum_beats_every_other_extension():
-    example = illustrative_example(seeds=20)
-    assert (example.best >= example.candidate - 1e-9).all()
-    assert (example.best >= example.optimum - 1e-9).all()
-    assert (example.gap >= 0).all()
+    drawn = illustrative_example(seeds=20)
+    assert (drawn.best >= drawn.candidate - 1e-9).all()
+    assert (drawn.best >= drawn.optimum - 1e-9).all()
+    assert (drawn.gap >= 0).all()
 
 
 def test_the_estimate_exceeds_the_gap_by_the_bias():
-    example = illustrative_example(seed=1, seeds=4000, largest=30)
-    error = example.bias.std(axis=0) / np.sqrt(4000)
-    assert (np.abs(example.bias.mean(axis=0) - example.exact_bias) < 4.5 * error).all()
+    drawn = illustrative_example(seed=1, seeds=4000, largest=30)
+    error = drawn.bias.std(axis=0) / np.sqrt(4000)
+    assert (np.abs(drawn.bias.mean(axis=0) - drawn.exact_bias) < 4.5 * error).all()
 
 
 @pytest.mark.parametrize("n", [1, 5])
@@ -93,7 +98,7 @@ def test_returns_of_the_study_have_its_gaps_within_their_range(case):
     rng = np.random.default_rng(1)
     sets, unseen = draw(rng, case, 500), unseen_returns(rng, case.problem, case.crash, 20_000)
     np.testing.assert_allclose(sets.reference - sets.candidate, np.asarray(sets.raw), atol=1e-3)
-    low, high = studies._range(case.problem)
+    low, high = intervals._range(case.problem)
     assert low <= min(sets.candidate.min(), unseen.min()) and max(sets.reference.max(), unseen.max()) <= high
     drawn = sets.candidate.ravel()  # unseen domains are like those of the references
     error = np.hypot(drawn.std() / drawn.size**0.5, unseen.std() / unseen.size**0.5)
@@ -108,18 +113,18 @@ def test_the_mean_of_crashing_gaps_is_the_one_stated():
 
 
 def test_the_study_measures_the_interval_that_users_have(monkeypatch):
-    monkeypatch.setattr(studies, "POLICIES", 2)
-    studies.rare_losses.cache_clear()
+    monkeypatch.setattr(intervals, "POLICIES", 2)
+    intervals.rare_losses.cache_clear()
     case = Case("crash", 5, 3, 0.0, 0.01)
     sets = draw(np.random.default_rng(3), case, 4)
-    ours = studies.split_bounds(7, case, sets)
+    ours = intervals.split_bounds(7, case, sets)
     rng = np.random.default_rng([7, 10_000, 1])
-    pilots = [(unseen_returns(rng, "crash", 0.01, n) for n in (studies.PILOT, studies.UNSEEN)) for _ in range(2)]
+    pilots = [(unseen_returns(rng, "crash", 0.01, n) for n in (intervals.PILOT, intervals.UNSEEN)) for _ in range(2)]
     for s, (pilot, unseen) in enumerate(pilots):
         candidate, reference = (x[s][..., None] for x in (sets.candidate, sets.reference))
         found = split_upper(candidate, reference, unseen, crash_level(pilot), 0.0, 2400.0)
         assert found.bound == pytest.approx(ours[s])
-    studies.rare_losses.cache_clear()
+    intervals.rare_losses.cache_clear()
 
 
 def test_rare_crashes_escape_the_bootstrap_and_not_the_split():
@@ -140,13 +145,20 @@ def test_known_coverage_is_found_again(measured):
     assert measured.covers_gap["mrp"] == pytest.approx(measured.covers_gap["student_t_reference"], abs=0.2)
 
 
+def counts(name: str, covers: float) -> Counts:
+    return Counts(Kind(name, 0.01), 10.0, 500, covers, 80.0, 5.0, 1.0, 30.0, 0.0, 4.0, 2.0, 9.0)
+
+
 def test_the_page_and_the_figure_show_the_study(measured, tmp_path):
     rows = [measured, dataclasses.replace(measured, case=Case("exponential", 20, 5, 0.3))]
     crashes = [dataclasses.replace(measured, case=Case("crash", 20, 50, 0.3, 0.002))]
-    page = coverage_page(rows, crashes, 0)
+    runs = [counts(name, covers) for name, covers in (("default", 97.0), ("paper", 55.0))]
+    page = coverage_page(rows, crashes, runs, 0)
     assert f"**{rows[0].covers_mean['split']:.1f}**" in page
     assert f"| 0.2 % | 20 | 50 | 0.3 | {measured.covers_gap['basic_pooled']:.1f} |" in page
     assert f"at most {measured.high['split']:.2f} times the truth" in page
+    assert "| paper | 1 % | 10 | 55.0 | 80.0 | 5.0 |" in page
+    assert "right in at least 97.0 % of the runs" in page
     assert {f.suffix for f in plots.save(plots.coverage(rows), tmp_path / "coverage")} == {".png", ".pdf"}
     assert (tmp_path / "coverage.png").stat().st_size > 10_000
     json.dumps([row.to_dict() for row in rows], allow_nan=False)
@@ -155,4 +167,4 @@ def test_the_page_and_the_figure_show_the_study(measured, tmp_path):
 def test_the_default_of_the_intervals_is_the_one_that_the_study_chose():
     from spota.commands.coverage_page import CHOSEN
 
-    assert studies.Spota().method == CHOSEN
+    assert Spota().method == CHOSEN

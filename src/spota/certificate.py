@@ -142,7 +142,7 @@ class Certificate:
     effort_alpha: float
     """The probability of error that the effort margin of this iteration was given."""
     spending: str
-    """How α is spent over the iterations: none or squares."""
+    """How α is spent over the iterations: none or cubes."""
     look: int
     """Which look at the policy this was: references join in each."""
     looks: int
@@ -222,10 +222,19 @@ class Certificate:
         return (
             f"The mean loss is {figure(self.mean_gap)}. Ordinary: {figure(ordinary.mean)}, at most "
             f"{figure(ordinary.bound)} ({ordinary.n} domains of {self.n_G} references). Rare failures: "
-            f"{figure(rare.mean)}, at most {figure(rare.bound)} ({rare.n} unseen domains); {self._failures(self.split)}"
+            f"{figure(rare.mean)}, at most {figure(rare.bound)} ({rare.n} unseen domains); {self.failures}"
         )
 
-    def _failures(self, split: Split) -> str:
+    @property
+    def failures(self) -> str:
+        """How often it fails, as the end of a sentence; nothing without a split."""
+        split = self.split
+        if split is None:
+            return ""
+        if self.largest_loss - (self.max_return - split.level) <= split.shortfall:
+            return (
+                f"on {percent(QUANTILE)} of the machines it earns {figure(split.level)} or less: failures are not rare."
+            )
         short = (
             f"short of {figure(split.level)}, a return that {percent(1 - QUANTILE)} of the machines reach, by more "
             f"than {figure(split.shortfall)}"

@@ -17,6 +17,9 @@ from spota.polopt.rows import Rows, Score, row_returns
 from spota.polopt.solve import Solution
 from spota.types import Env, Policy
 
+FILLINGS = 8
+"""How many numbers of domains there are on which all references show what they earn; each is a program of its own."""
+
 
 class Solved(eqx.Module):
     """Domains, and what the optimizer found on them: one candidate, or n_G references with a leading axis."""
@@ -154,13 +157,21 @@ def _cross_returns(
     """[k', k, i]: the returns of reference k' on domain ξ_i^k where they are asked for; NaN elsewhere."""
     n_G = asked.shape[0]
     cross = np.full((n_G, *keys.shape), np.nan, np.float32)
-    where = np.nonzero(asked)
+    where = _filled_up(asked)
     there = {name: np.asarray(column)[where] for name, column in references.domains.items()}
     domains = {name: jnp.asarray(np.tile(column, (n_G, 1))) for name, column in there.items()}
     same_keys = keys[where]  # for every reference
     same_keys = jnp.broadcast_to(same_keys[None], (n_G, *same_keys.shape))
     cross[:, *where] = np.asarray(returns_of_each(env, references.policy, domains, same_keys, chunk))
     return cross
+
+
+def _filled_up(asked: Bool[np.ndarray, "n_G n_r"]) -> tuple[np.ndarray, np.ndarray]:
+    """Where it is true, the last place repeated up to a multiple of an eighth of all: few numbers, few programs."""
+    k, i = np.nonzero(asked)
+    step = -(-asked.size // FILLINGS)
+    index = np.minimum(np.arange(-(-k.size // step) * step), k.size - 1)
+    return k[index], i[index]
 
 
 _reject = eqx.filter_jit(reject_outliers)  # one program instead of twenty small ones

@@ -98,5 +98,5 @@ def repeated(c: Certificate, iteration: int) -> Iterator[str]:
         yield (
             f"This is the run's candidate number {iteration}; those before it were refused. Each was tested at "
             f"{percent(each)}, so that the chance of passing one of them by luck adds up to at most {luck}. "
-            "spend_alpha = squares keeps it at that of one test."
+            "spend_alpha = cubes keeps it at that of one test."
         )

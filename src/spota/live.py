@@ -37,10 +37,11 @@ def sparkline(values: list[float], width: int = WIDTH) -> str:
 
 def duration(seconds: float) -> str:
     """47 s, 3:20 min, 2:05 h."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes // 60}:{minutes % 60:02d} h" if minutes > 99 else f"{seconds // 60:.0f}:{seconds % 60:02.0f} min"
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes // 60}:{minutes % 60:02d} h" if minutes > 99 else f"{whole // 60}:{whole % 60:02d} min"
 
 
 def iteration_line(iteration: int, c: Certificate) -> str:

@@ -14,6 +14,7 @@ from spota.identity import platform_sha256
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
+from spota.polopt.solver import is_optimal
 from spota.settings import Spota
 from spota.types import Env
 
@@ -28,7 +29,8 @@ SIZES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
     "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
     "paper": ({}, {}),
 }
-"""Domains and rollouts of a preset: for gradients, where domains cost nothing, and for optimizers that pay for each."""
+"""Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for optimizers
+that pay for each."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's optimizer has in the quick preset."""
 QUICK_ROWS = 20
@@ -119,15 +121,14 @@ def _training(head: Plan, env: Env) -> dict[str, Any]:
     candidate, reference = config.solvers(head.solver, env, head.preset)
     settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate))
     if head.preset == "quick":
-        candidate = _shortened(candidate)
-        reference = replace(reference, rows=QUICK_ROWS) if isinstance(reference, Analytic) else reference
+        candidate, reference = _shortened(candidate), _with_fewer_rows(reference)
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
 def _sizes(preset: str, optimizer: Any) -> dict[str, int]:
     """How many domains and rollouts the preset has for such an optimizer."""
     many, few = SIZES[preset]
-    return many if isinstance(optimizer, Analytic) else few
+    return many if isinstance(optimizer, Analytic) or is_optimal(optimizer) else few
 
 
 def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
@@ -135,6 +136,8 @@ def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
     _, reference = config.solvers(head.solver, env, head.preset)
     if reference == reference_solver(env):
         reference = assessing_solver(env)
+    if head.preset == "quick":
+        reference = _with_fewer_rows(reference)
     own = [layer["reference"] for _, layer in layers if _is_object(layer.get("reference"))]
     few = {"n_r": ASSESSED_ON} if head.preset == "tuned" else {}
     sizes = {**few, **_sizes(head.preset, own[-1] if own else reference)}
@@ -172,6 +175,11 @@ def _shortened(optimizer: Any) -> Any:
         return optimizer
     iterations = max(1, round(QUICK_ITERATIONS * optimizer.iterations))
     return replace(optimizer, iterations=iterations)  # type: ignore[type-var]
+
+
+def _with_fewer_rows(optimizer: Any) -> Any:
+    """The same optimizer with an update that fits ten domains; its iterations stay."""
+    return replace(optimizer, rows=QUICK_ROWS) if isinstance(optimizer, Analytic) else optimizer
 
 
 def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:

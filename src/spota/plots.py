@@ -9,11 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
+from spota.certificate import METHODS
 from spota.domain import DomainDistribution
 from spota.evaluate import Axis, Sweep
 from spota.gap import Gaps
 from spota.sobol import Indices
-from spota.studies import METHODS, STATED, Coverage, Example
+from spota.studies.example import STATED, Example
+from spota.studies.intervals import Coverage
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#595959"
 POLICY_COLORS, POLICY_LINES = (BLUE, ORANGE, GREEN, PURPLE, GREY), ("-", "--", "-.", ":")

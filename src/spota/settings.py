@@ -93,12 +93,12 @@ class Spota:
     by that of the first better one (first, the paper's) or of the best."""
     warm_start: bool = False
     """Whether a candidate starts from the one before."""
-    spend_alpha: str = "squares"
-    """Whether α is spent over the iterations, each of which is a test: squares, or none (the paper's). Looks share the
+    spend_alpha: str = "cubes"
+    """Whether α is spent over the iterations, each of which is a test: cubes, or none (the paper's). Looks share the
     α of their candidate in any case."""
     effort_references: int | None = None
     """How many references of the first look are trained once more and longer, to measure what they still gain; None
-    means a quarter of them, at least 4, and 0 does not measure it. Later looks add the same share."""
+    means about a quarter of them, at least 4, and 0 does not measure it. Later looks add the same share."""
     effort_factor: int = 3
     """How many times as long."""
     performance_domains: int = 20_000
@@ -151,7 +151,8 @@ class Spota:
 
     def trained_longer(self, look: int) -> int:
         """How many of those that join are trained longer."""
-        usual = min(self.n_G, max(FEWEST_LONGER, self.n_G // 4))
+        quarter = self.n_G // 4
+        usual = min(self.n_G, max(FEWEST_LONGER, quarter + quarter % 2))  # an even number keeps two cores busy
         first = usual if self.effort_references is None else self.effort_references
         return first * self.joining(look) // self.n_G
 

@@ -16,7 +16,7 @@ from spota.standings import Difference, Standings
 @pytest.fixture(scope="module", autouse=True)
 def _few_rollouts():
     with pytest.MonkeyPatch.context() as patch:
-        for name, few in {"DRAWN": 20, "TIMES": 2, "POINTS": 3, "ROLLOUTS": 2, "EXPLAINED": 50}.items():
+        for name, few in {"DRAWN": 20, "POINTS": 3, "ROLLOUTS": 2, "EXPLAINED": 50}.items():
             patch.setattr(evaluation, name, few)
         patch.setattr(worst, "MEASURED", 5)
         yield

@@ -12,17 +12,20 @@ from spota import policies
 from spota.animation import Recording
 from spota.files import plain
 from spota.report import evaluation, read, write
+from spota.report.failures import Failures
 from spota.types import Signal
+
+NONE = Failures(2, 0, 1.0, 0.5, True, ())
 
 
 def test_figures_are_computed_once_a_policy(refused, tmp_path, monkeypatch):
     run = copied(refused, tmp_path / "run", "evaluation")
     done = []
 
-    def quickly(env, policy, name, full, *_):
+    def quickly(env, policy, name, full, level, *_):
         del env, policy
         done.append(full)
-        return evaluation.Evaluation(name, full, (1.0, 2.0), 1.0, (), (), None)
+        return evaluation.Evaluation(name, full, level, (1.0, 2.0), NONE, (), (), (), None)
 
     monkeypatch.setattr(evaluation, "compute", quickly)
     first = write(run, full=False).read_bytes()
@@ -36,10 +39,22 @@ def test_figures_are_computed_once_a_policy(refused, tmp_path, monkeypatch):
     assert done == [False, True, True]
 
 
+def test_failures_are_counted_again_for_another_level(refused, tmp_path):
+    whole = read(copied(refused, tmp_path / "run", "evaluation"))
+    kept = whole.kept
+    assert kept is not None and kept.certificate is not None and kept.certificate.split is not None
+    for level in (kept.certificate.split.level, -1.0):
+        split = dataclasses.replace(kept.certificate.split, level=level)
+        again = dataclasses.replace(kept, certificate=dataclasses.replace(kept.certificate, split=split))
+        found = evaluation.evaluate_run(dataclasses.replace(whole, iterations=(again,)), full=False)
+        assert found.level == found.failures.level == level
+
+
 def test_what_is_kept_is_what_was_computed(trained):
     (trained / evaluation.FILE).unlink(missing_ok=True)
     found, again = (evaluation.evaluate_run(read(trained), BOWL) for _ in range(2))
     assert (again.returns, again.sweeps, again.explanation) == (found.returns, found.sweeps, found.explanation)
+    assert again.failures == found.failures
 
 
 def test_recordings_survive_json():
@@ -47,8 +62,8 @@ def test_recordings_survive_json():
     signal = Signal("V", "V", -5.0, 5.0)
     one = Recording("cart-pole", "nominal", "rail", 0.02, time, {"x": track}, {"rail": 0.8}, (signal,),
                     track[:, None], track, track, 50.0, True)  # fmt: skip
-    whole = evaluation.Evaluation("abc", False, (1.0,), 1.0, (one,), (), None)
-    again = evaluation.Evaluation.from_dict(json.loads(json.dumps(plain(whole.to_dict())))).recordings[0]
+    whole = evaluation.Evaluation("abc", False, None, (1.0,), NONE, (), (one,), (), None)
+    again = evaluation.Evaluation.from_dict(json.loads(json.dumps(plain(whole.to_dict())))).failing[0]
     assert (again.outcome, again.signals, again.sizes) == (one.outcome, one.signals, one.sizes)
     np.testing.assert_array_equal(again.commands, one.commands)
     np.testing.assert_array_equal(again.tracks["x"], track)

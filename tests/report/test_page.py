@@ -10,6 +10,7 @@ from spota.certificate import Certificate
 from spota.cli import main
 from spota.report import coverage, page, read, write
 from spota.report.material import Material
+from spota.split import Part
 
 
 def test_a_certified_run_says_so_and_gives_the_certificates_figures(certified):
@@ -113,6 +114,28 @@ def test_the_effort_margin_is_told_and_part_of_every_bound(certified, tmp_path):
     assert "no policy that the optimizer finds, even with 3 times the effort, is better" in text
     assert "All of them include the effort margin of 37." in text
     assert text.count(" 137 ") >= len(measured.intervals)
+
+
+def test_the_loss_is_added_up_from_its_parts(certified):
+    whole = read(certified)
+    kept = whole.iterations[0]
+    assert kept.certificate is not None and kept.certificate.split is not None
+    split = dataclasses.replace(
+        kept.certificate.split, ordinary=Part(11.0, 23.0, 100, 0.03), rare=Part(3.0, 5.0, 20_000, 0.01),
+        level=-20.0, failing=0.004, shortfall=17.0, failing_loss=2.0,
+    )  # fmt: skip
+    decided = dataclasses.replace(
+        kept.certificate, method="split", split=split, intervals={**kept.certificate.intervals, "split": 28.0},
+        ucbog=32.0, effort_margin=4.0, effort_gain=1.0, effort_references=5, effort_factor=3, n_G=20,
+        max_return=0.0, largest_loss=85.0,
+    )  # fmt: skip
+    told = dataclasses.replace(whole, iterations=(dataclasses.replace(kept, certificate=decided),))
+    text = Words(page(Material(told, None, "no picture"))).text
+    assert "ordinary loss 11 23 100 domains of 20 references" in text
+    assert "rare failures 3 5 20000 unseen domains" in text
+    assert "longer training of references 1 4 5 references, trained 3 times as long" in text
+    assert "together 15 32" in text
+    assert "On 0.4 % of the machines it falls short of -20" in text
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_every_doubt_turns_one_check(certified):
     assert c is not None
     sound = dataclasses.replace(
         c, reference_improvement=3.0, losing_share=0.0, clipped_share=0.2, n_G=20, n_r=5, largest_gap_share=0.1,
-        method="split", intervals=dict.fromkeys(c.intervals, 5.0), largest_loss=math.inf, spending="squares",
+        method="split", intervals=dict.fromkeys(c.intervals, 5.0), largest_loss=math.inf, spending="cubes",
     )  # fmt: skip
     assert all(check.good for check in checks(sound, 3))
     doubtful = {

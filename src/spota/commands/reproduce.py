@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from spota import plots, studies
+from spota import plots
 from spota.algorithm import Result
 from spota.certificate import Certificate
 from spota.commands.coverage_page import coverage_page
@@ -17,9 +17,23 @@ from spota.envs import catapult
 from spota.events import Assessed, Event
 from spota.files import write_atomically, write_json
 from spota.polopt import exact
+from spota.settings import Spota
+from spota.studies import example, intervals, procedure
 
 SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference", "split")
 """The intervals that fit on a screen; the files have all."""
+QUICK_RUNS = 40
+RUN_COLUMNS = {
+    "procedure": "procedure",
+    "failures on": "weak",
+    "covers": "covers",
+    "certified": "certified",
+    "falsely": "false_certificates",
+    "refuted": "refuted",
+    "wrongly": "refuted_wrongly",
+    "median\nbound / truth": "median_ratio",
+}
+"""What is shown of whole runs, and where it stands."""
 
 
 def _given(default: str, metavar: str) -> Any:
@@ -43,8 +57,9 @@ def reproduce(
 
     Args:
         what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often
-            each confidence interval covers the true gap; about six minutes), convergence (UCBOG over the iterations
-            of SPOTA, across runs), or sweeps (nominal PPO, EPOpt and SPOTA over four domain parameters).
+            each confidence interval covers the true gap, and how often whole runs are right; about 20 minutes),
+            convergence (UCBOG over the iterations of SPOTA, across runs), or sweeps (nominal PPO, EPOpt and SPOTA over
+            four domain parameters).
         seed: The same seed gives the same figures; the runs of convergence count up from it.
         quick: Fewer seeds, cases, runs or rollouts, and short trainings.
         runs: convergence: runs on each platform.
@@ -70,10 +85,10 @@ def _refuse(flags: dict[str, tuple[Any, str]], what: str) -> None:
 
 
 def _catapult(seed: int, quick: bool, directory: Path, json: bool) -> None:
-    example = studies.illustrative_example(seed)
-    files = plots.save(plots.illustrative_example(example), directory / "catapult")
-    result = studies.spota_on_the_catapult(seed, _two_iterations() if quick else None, _tell)
-    document = {"seed": seed, **example.to_dict(), "spota": _run(result), "files": [str(f) for f in files]}
+    drawn = example.illustrative_example(seed)
+    files = plots.save(plots.illustrative_example(drawn), directory / "catapult")
+    result = example.spota_on_the_catapult(seed, _two_iterations() if quick else None, _tell)
+    document = {"seed": seed, **drawn.to_dict(), "spota": _run(result), "files": [str(f) for f in files]}
     write_json(directory / "catapult.json", document)
     if json:
         print_json(document)
@@ -83,7 +98,7 @@ def _catapult(seed: int, quick: bool, directory: Path, json: bool) -> None:
         "The simulation optimization bias, exact", ("n", *bias), [("SOB in m", *(f"{b:.6f}" for b in bias.values()))]
     )
     rows = [(name, *_triple(document[key])) for name, key in _FIGURES.items()]
-    print_table(f"Over {example.gap.size} seeds, in m", ("", "exact", "mean", "standard error"), rows)
+    print_table(f"Over {drawn.gap.size} seeds, in m", ("", "exact", "mean", "standard error"), rows)
     columns = ("iteration", "n_c", "n_r", "mean gap", "UCBOG", "the paper's interval", "exact bias")
     table = [(str(i + 1), *_iteration(c)) for i, c in enumerate(result.history)]
     print_table("SPOTA with the closed-form optimum, in m", columns, table)
@@ -96,13 +111,15 @@ _FIGURES = {"G(θᶜ)": "gap", "Ĝ_30(θᶜ)": "estimated_gap_30", "SOB at n = 3
 
 
 def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
-    rows, crashes = (_covered(seed, quick, cases) for cases in (studies.cases(quick), studies.crash_cases(quick)))
+    rows, crashes = (_covered(seed, quick, cases) for cases in (intervals.cases(quick), intervals.crash_cases(quick)))
     files = plots.save(plots.coverage(rows), directory / "coverage")
-    counted = {name: [row.to_dict() for row in some] for name, some in (("cases", rows), ("crashes", crashes))}
+    runs = _counted(seed, quick)
+    studied = {"cases": rows, "crashes": crashes, "runs": runs}
+    counted = {name: [row.to_dict() for row in some] for name, some in studied.items()}
     document = {"seed": seed, "nominal": 95.0, **counted}
     write_json(directory / "coverage.json", document)
     page = directory / "coverage.md"
-    write_atomically(page, lambda file: file.write(coverage_page(rows, crashes, seed).encode()))
+    write_atomically(page, lambda file: file.write(coverage_page(rows, crashes, runs, seed).encode()))
     if json:
         print_json({**document, "files": [str(f) for f in (*files, page)]})
         return
@@ -112,22 +129,37 @@ def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
         print_table(f"How often nominal 95 % bounds are at least {title}, in %", columns, table)
     table = [_line(row, row.covers_gap) for row in crashes]
     print_table("How often they are where a share of the domains makes the candidate crash, in %", columns, table)
+    print_table("Whole runs of SPOTA, in % of them", tuple(RUN_COLUMNS), [_run_line(counts) for counts in runs])
     console.print(f"Wrote {', '.join(map(str, (*files, page)))}.", soft_wrap=True)
 
 
-def _covered(seed: int, quick: bool, cases: Iterable[studies.Case]) -> list[studies.Coverage]:
+def _counted(seed: int, quick: bool) -> list[procedure.Counts]:
     rows = []
-    for case in cases:
-        progress_console.print(f"{_problem(case)}: n_G = {case.n_G}, n_r = {case.n_r} …", style="dim")
-        rows.append(studies.coverage(seed, case, 500 if quick else 2000))
+    for kind in procedure.kinds(quick):
+        progress_console.print(f"runs of SPOTA, {kind.procedure}: failures on {100 * kind.weak:g} % …", style="dim")
+        rows.append(procedure.count(seed, kind, QUICK_RUNS if quick else procedure.RUNS))
     return rows
 
 
-def _problem(case: studies.Case) -> str:
+def _run_line(counts: procedure.Counts) -> tuple[str, ...]:
+    kind = counts.kind
+    figures = (getattr(counts, name) for name in list(RUN_COLUMNS.values())[2:])
+    return kind.procedure, f"{100 * kind.weak:g} %", *(f"{figure:.1f}" for figure in figures)
+
+
+def _covered(seed: int, quick: bool, cases: Iterable[intervals.Case]) -> list[intervals.Coverage]:
+    rows = []
+    for case in cases:
+        progress_console.print(f"{_problem(case)}: n_G = {case.n_G}, n_r = {case.n_r} …", style="dim")
+        rows.append(intervals.coverage(seed, case, 500 if quick else 2000))
+    return rows
+
+
+def _problem(case: intervals.Case) -> str:
     return f"{case.problem} {100 * case.crash:g} %" if case.crash else case.problem
 
 
-def _line(row: studies.Coverage, values: dict[str, float]) -> tuple[str, ...]:
+def _line(row: intervals.Coverage, values: dict[str, float]) -> tuple[str, ...]:
     case = row.case
     correlation = "" if case.correlation is None else f"{case.correlation:g}"
     return _problem(case), str(case.n_G), str(case.n_r), correlation, *(f"{values[m]:.1f}" for m in SHOWN)
@@ -157,8 +189,8 @@ def _triple(figures: dict[str, float]) -> tuple[str, ...]:
     return tuple(f"{figures[name]:.4f}" for name in ("exact", "mean", "standard_error"))
 
 
-def _two_iterations() -> studies.Spota:
-    return studies.Spota(beta=10.0, n_J=1, growth="doubling", max_iterations=2)
+def _two_iterations() -> Spota:
+    return Spota(beta=10.0, n_J=1, growth="doubling", max_iterations=2)
 
 
 def _tell(event: Event) -> None:

@@ -112,6 +112,6 @@ def _tests(c: Certificate, iterations: int) -> Check:
     meaning = (
         "Each iteration tried to pass; the confidence holds for all of them together."
         if spent
-        else 'Each iteration tried to pass, and each may pass by chance; spend_alpha = "squares" accounts for it.'
+        else 'Each iteration tried to pass, and each may pass by chance; spend_alpha = "cubes" accounts for it.'
     )
     return Check("Tests", str(iterations), meaning, spent)

@@ -1,4 +1,4 @@
-"""Plots over the domain parameters: sweeps, attribution, and where the drawn domains lie."""
+"""Plots over the domain parameters: sweeps, attribution, where the drawn domains lie, and where the failing ones do."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -9,6 +9,7 @@ import numpy as np
 from spota.certificate import figure
 from spota.domain import DomainDistribution
 from spota.plots import position, varied
+from spota.report.failures import Trait
 from spota.report.traces import Plot, Trace, band, dotted_line, line, points, short
 from spota.sobol import NOISE
 
@@ -74,6 +75,34 @@ def domains(drawn: Mapping[str, Mapping[str, np.ndarray]], nu: DomainDistributio
     layout = {"xaxis": {**ends, "zeroline": False}, "yaxis": {"type": "category", "autorange": "reversed"}}
     alt = f"Where the domains of {', '.join(drawn)} lie in the distribution."
     return Plot(traces, layout, alt, 110 + 24 * len(names))
+
+
+def strips(traits: Sequence[Trait]) -> Plot:
+    """Where failing machines lie among all draws: one line a parameter, a dot a machine."""
+    sway = np.random.default_rng(0).uniform(-0.28, 0.28, max(len(trait.places) for trait in traits))
+    traces = []
+    for row, trait in enumerate(traits):
+        x = 100 * np.array(trait.places)
+        hover = {"hovertemplate": f"{escape(trait.name)}: above %{{x:.0f}} % of all draws<extra></extra>"}
+        traces.append({**points(x, row + sway[: x.size], escape(trait.name), "@orange/0.5", size=6), **hover})
+    rows = list(range(len(traits)))
+    layout = {
+        "xaxis": {"title": "share of all draws below [%]", "range": [-2, 102], "zeroline": False},
+        "yaxis": {
+            "tickvals": rows, "ticktext": [escape(t.name) for t in traits], "range": [rows[-1] + 0.5, -0.5],
+            "zeroline": False, "showgrid": False,
+        },
+        "shapes": [_rule(row + 0.5) for row in rows[:-1]],
+        "showlegend": False,
+    }  # fmt: skip
+    told = ", ".join(f"{t.name} {t.where}" for t in traits)
+    return Plot(traces, layout, f"Where the failing machines lie among all draws: {told}.", 90 + 46 * len(traits))
+
+
+def _rule(y: float) -> dict[str, Any]:
+    """A line between two rows, over the whole width."""
+    ends = {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y}
+    return {"type": "line", **ends, "line": {"color": "@grid", "width": 1}}
 
 
 def _bars(names: Sequence[str], inputs: Mapping[str, Any], which: str, label: str, colour: str) -> Trace:

@@ -6,7 +6,7 @@
 import contextlib
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,16 @@ from spota.envs import PLATFORMS, make
 from spota.files import plain, write_json
 from spota.plots import varied
 from spota.policies import fingerprint
+from spota.report.failures import Failed, Failures, Values, examples, traits
 from spota.report.story import Story
+from spota.split import FAILURE, crash_level
 from spota.types import Env, Policy, Signal
 
-FORMAT = 1
+FORMAT = 2
 FILE = "evaluation.json"
-DRAWN, TIMES = 500, 4
-"""Random domains that the typical and the worst one are chosen from, and rollouts on each."""
+DRAWN = 20_000
+"""Random domains, with one rollout each: failures on one in a thousand are among them."""
+SEVERITY = ("a mild failure", "a median failure", "a severe failure")
 POINTS, ROLLOUTS = 11, 30
 """Of a sweep over one parameter."""
 EXPLAINED = 400
@@ -51,11 +54,16 @@ class Evaluation:
     """Its fingerprint, or its name if it has none."""
     full: bool
     """Whether sweeps and attribution are in."""
+    level: float | None
+    """The level of return that the run's certificate splits the loss at, if it does."""
     returns: tuple[float, ...]
-    """Mean return on each of the random domains."""
-    survival: float
+    """On each of the random domains."""
+    failures: Failures
+    """Those domains on which it fails."""
     recordings: tuple[Recording, ...]
     """Nominal, typical and worst domain; none for a platform without a picture."""
+    failing: tuple[Recording, ...]
+    """Some of the domains on which it fails."""
     sweeps: tuple[Mapping[str, Any], ...]
     """One a parameter, as `Sweep.to_dict` gives it."""
     explanation: Mapping[str, Any] | None
@@ -70,7 +78,30 @@ class Evaluation:
         """Read what `to_dict` wrote."""
         values = {f.name: told[f.name] for f in dataclasses.fields(cls)}
         tuples = {name: tuple(told[name]) for name in ("returns", "sweeps")}
-        return cls(**{**values, **tuples, "recordings": tuple(map(_recording, told["recordings"]))})
+        moving = {name: tuple(map(_recording, told[name])) for name in ("recordings", "failing")}
+        return cls(**{**values, **tuples, **moving, "failures": Failures.from_dict(told["failures"])})
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """Random machines, and the return of one rollout on each."""
+
+    domains: Domains
+    keys: Key[Array, " n"]
+    returns: Values
+
+    def at(self, i: int) -> tuple[Domains, Key[Array, ""]]:
+        """One of the machines, and the random numbers of its rollout."""
+        return {name: column[i : i + 1] for name, column in self.domains.items()}, self.keys[i]
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A rollout that the page shows in motion."""
+
+    caption: str
+    domain: Domains
+    key: Key[Array, ""]
 
 
 def evaluate_run(story: Story, env: Env | None = None, full: bool = True, tell: Tell | None = None) -> Evaluation:
@@ -80,11 +111,13 @@ def evaluate_run(story: Story, env: Env | None = None, full: bool = True, tell: 
     """
     platform, policy = find_policy(story, env)
     name = str(fingerprint(policy) or story.config.get("policy"))
-    path = story.directory / FILE
-    stored = _stored(path, name)
+    path, split = story.directory / FILE, story.certificate.split if story.certificate else None
+    level = split.level if split else None
+    stored = _stored(path, name, level)
     if stored is not None and stored.full >= full:
         return stored
-    found = compute(platform, policy, name, full, attribution_others(story.directory, policy) if full else {}, tell)
+    others = attribution_others(story.directory, policy) if full else {}
+    found = compute(platform, policy, name, full, level, others, tell)
     with contextlib.suppress(OSError):  # of a run that is read-only: the next page takes as long again
         write_json(path, found.to_dict())
     return found
@@ -121,42 +154,75 @@ def attribution_others(directory: Path, policy: Policy) -> dict[str, Policy]:
 
 
 def compute(
-    env: Env, policy: Policy, name: str, full: bool, others: Mapping[str, Policy], tell: Tell | None = None
+    env: Env,
+    policy: Policy,
+    name: str,
+    full: bool,
+    level: float | None,
+    others: Mapping[str, Policy],
+    tell: Tell | None = None,
 ) -> Evaluation:
     """Run the policy; the same for every call, because the keys depend on nothing."""
     say = tell or (lambda _what, _share: None)
-    k_domains, k_rollouts, k_start, k_sweeps, k_explain = jax.random.split(evaluate.evaluation_key(0), 5)
-    say("random domains", 0.0)
-    drawn = env.domain.sample(k_domains, DRAWN)
-    outcome = rollout.returns(env, policy, drawn, jax.random.split(k_rollouts, (DRAWN, TIMES)))
-    means = np.asarray(outcome.returns, np.float64).mean(axis=1)
+    k_domains, k_rollouts, k_sweeps, k_explain = jax.random.split(evaluate.evaluation_key(0), 4)
+    tried = _try(k_domains, k_rollouts, env, policy, say)
     sweeps = tuple(_sweeps(k_sweeps, env, policy, say)) if full else ()
     told = attribution.explain(k_explain, env, "the policy", policy, others, n=EXPLAINED, tell=say) if full else None
-    order = np.argsort(means, kind="stable")
-    worst = _row(drawn, int(order[0])) if told is None else {k: jnp.full(1, v) for k, v in told.worst[0].domain.items()}
-    shown = {
-        "nominal domain": env.domain.nominal(),
-        "typical domain": _row(drawn, int(order[DRAWN // 2])),
-        "worst domain found": worst,
-    }
+    found, failed = _failures(env, tried, level)
+    shown = _failing(tried, failed)
+    moving = _recordings(env, policy, [*_usual(env, tried, told), *shown], say)
+    cut = len(moving) - len(shown) if moving else 0
     return Evaluation(
         policy=name,
         full=full,
-        returns=tuple(means.tolist()),
-        survival=float(outcome.survived.mean()),
-        recordings=_recordings(env, policy, shown, k_start, say),
+        level=level,
+        returns=tuple(tried.returns.tolist()),
+        failures=found,
+        recordings=moving[:cut],
+        failing=moving[cut:],
         sweeps=sweeps,
         explanation=None if told is None else plain(told.to_dict()),
     )
 
 
-def _recordings(
-    env: Env, policy: Policy, shown: Mapping[str, Domains], key: Key[Array, ""], say: Tell
-) -> tuple[Recording, ...]:
+def _try(k_domains: Key[Array, ""], k_rollouts: Key[Array, ""], env: Env, policy: Policy, say: Tell) -> _Tried:
+    say("random domains", 0.0)
+    domains, keys = env.domain.sample(k_domains, DRAWN), jax.random.split(k_rollouts, DRAWN)
+    outcome = rollout.returns(env, policy, domains, keys[:, None])
+    return _Tried(domains, keys, np.asarray(outcome.returns[:, 0], np.float64))
+
+
+def _failures(env: Env, tried: _Tried, level: float | None) -> tuple[Failures, Failed]:
+    """The machines on which the policy fails, by the certificate's level or by one of these rollouts."""
+    level = crash_level(tried.returns) if level is None else level
+    shortfall = FAILURE * (env.max_return - env.min_return)
+    failed = tried.returns < level - shortfall
+    drawn = {name: np.asarray(tried.domains[name], np.float64) for name in varied(env.domain)}
+    rare = level - shortfall > env.min_return
+    return Failures(DRAWN, int(failed.sum()), level, shortfall, rare, traits(drawn, failed)), failed
+
+
+def _usual(env: Env, tried: _Tried, told: attribution.Explanation | None) -> list[_Shown]:
+    """The nominal, the typical and the worst machine; the random numbers are those that made it typical or worst."""
+    order = np.argsort(tried.returns, kind="stable")
+    typical = _Shown("typical domain", *tried.at(int(order[DRAWN // 2])))
+    worst = tried.at(int(order[0]))
+    if told is not None:
+        worst = {name: jnp.full(1, value) for name, value in told.worst[0].domain.items()}, typical.key
+    return [_Shown("nominal domain", env.domain.nominal(), typical.key), typical, _Shown("worst domain found", *worst)]
+
+
+def _failing(tried: _Tried, failed: Failed) -> list[_Shown]:
+    chosen = examples(tried.returns, failed)
+    captions = SEVERITY if len(chosen) == len(SEVERITY) else ("a failure",) * len(chosen)
+    return [_Shown(caption, *tried.at(i)) for caption, i in zip(captions, chosen, strict=True)]
+
+
+def _recordings(env: Env, policy: Policy, shown: Sequence[_Shown], say: Tell) -> tuple[Recording, ...]:
     if env.name not in ANIMATED:
         return ()
     say("animated rollouts", 0.0)
-    return tuple(record(env, policy, domain, key, caption=caption) for caption, domain in shown.items())
+    return tuple(record(env, policy, one.domain, one.key, caption=one.caption) for one in shown)
 
 
 def _sweeps(key: Key[Array, ""], env: Env, policy: Policy, say: Tell):
@@ -167,15 +233,11 @@ def _sweeps(key: Key[Array, ""], env: Env, policy: Policy, say: Tell):
         yield plain(evaluate.sweep(key, env, {"policy": policy}, name, values, rollouts=ROLLOUTS).to_dict())
 
 
-def _row(domains: Domains, i: int) -> Domains:
-    return {name: column[i : i + 1] for name, column in domains.items()}
-
-
-def _stored(path: Path, name: str) -> Evaluation | None:
-    """What the file says, if it speaks of this policy in this format."""
+def _stored(path: Path, name: str, level: float | None) -> Evaluation | None:
+    """What the file says, if it speaks of this policy and this level in this format."""
     try:
         told = json.loads(path.read_text("utf-8"))
-        if told["format"] == FORMAT and told["policy"] == name:
+        if (told["format"], told["policy"], told["level"]) == (FORMAT, name, level):
             return Evaluation.from_dict(told)
     except (OSError, ValueError, KeyError, TypeError):
         pass

@@ -38,6 +38,11 @@ def paragraph(words: str, kind: str = "") -> str:
     return f"<p{_class(kind)}>{text(words)}</p>\n"
 
 
+def see(words: str, section: str) -> str:
+    """A reference to another section of the page."""
+    return f'<p><a href="#{escape(section)}">{text(words)}</a></p>\n'
+
+
 def items(lines: Iterable[str], kind: str = "") -> str:
     """A list."""
     entries = "".join(f"<li>{text(line)}</li>\n" for line in lines)

@@ -18,9 +18,13 @@ class Material:
     """Why there is no evaluation."""
 
     @property
+    def own_platform(self) -> bool:
+        """Whether the platform is a Python object, which no command can name."""
+        return "platform" in self.story.config or self.story.env not in PLATFORMS
+
+    @property
     def domain(self) -> DomainDistribution | None:
         """The distribution: as the certificate states it, else the platform's own."""
         if self.story.certificate is not None:
             return DomainDistribution.from_dict(self.story.certificate.domain)
-        own = "platform" in self.story.config or self.story.env not in PLATFORMS
-        return None if own else make(self.story.env).domain
+        return None if self.own_platform else make(self.story.env).domain

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from string import Template
 
 from spota.report import html, words
+from spota.report.failure_section import failures
 from spota.report.html import Section
 from spota.report.material import Material
 from spota.report.policy_sections import attribution, motion, sweeps, worst
@@ -20,7 +21,7 @@ from spota.report.story import Story
 from spota.report.words import Fact, Verdict
 
 ORDER: tuple[Callable[[Material], Section | None], ...] = (
-    certificate, motion, trust, iterations, gaps, returns, sweeps, attribution, worst, learning, distribution,
+    certificate, motion, failures, trust, iterations, gaps, returns, sweeps, attribution, worst, learning, distribution,
     configuration, reproduce,
 )  # fmt: skip
 """Of the page of a run; each is absent where there is nothing to say."""
@@ -36,7 +37,7 @@ class Head:
     """What the page is about."""
     verdict: Verdict
     status: str = ""
-    """How the run ended; it chooses the colour."""
+    """How the run ended, as `words.mark` says; it chooses the colour."""
     facts: Sequence[Fact] = ()
     notes: Sequence[str] = ()
     """Files that were edited, or could not be read."""
@@ -47,7 +48,8 @@ def page(material: Material) -> str:
     story = material.story
     told = words.verdict(story)
     title = f"{told.title}: {story.env}, {story.directory.name}"
-    head = Head(title, _about(story), told, story.status, tuple(words.facts(story)), (*story.edited, *story.damaged))
+    notes = (*story.edited, *story.damaged)
+    head = Head(title, _about(story), told, words.mark(story), tuple(words.facts(story)), notes)
     return compose(head, [section for make in ORDER if (section := make(material)) is not None])
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from spota import animation
 from spota.certificate import figure, percent
 from spota.report import domain_figures, html
-from spota.report.evaluation import DRAWN
 from spota.report.html import Section
 from spota.report.material import Material
 
@@ -23,10 +22,11 @@ def motion(m: Material) -> Section | None:
         return Section("motion", "In motion", "The policy at work", html.paragraph(m.missing, "quiet"))
     if not m.evaluation.recordings:
         return None
-    worst = "the worst one that a search found" if m.evaluation.full else f"the worst of {DRAWN} random ones"
+    n = m.evaluation.failures.n
+    worst = "the worst one that a search found" if m.evaluation.full else "the worst of them"
     about = (
-        f"The same policy from the same start on three machines: the nominal one, the median of {DRAWN} random ones, "
-        f"and {worst}. The curve below each picture is what drives it."
+        f"The same policy on three machines: the nominal one, the median of {n} random ones, and {worst}. The curve "
+        "below each picture is what drives it."
     )
     player = animation.fragment(m.evaluation.recordings)
     return Section("motion", "In motion", "The policy at work", html.paragraph(about) + player)

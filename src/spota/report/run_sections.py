@@ -19,8 +19,20 @@ def certificate(m: Material) -> Section | None:
     earns = html.block(html.heading("What it earns") + html.paragraph(words.performance_part(c)), "card")
     promised = html.block(html.heading("What this promises") + html.items(words.promised(c), "yes"), "part")
     not_promised = html.heading("What it does not promise") + html.items(words.not_promised(), "no")
-    body = html.block(loses + earns, "pair") + html.block(promised + html.block(not_promised, "part"), "pair")
+    body = (
+        html.block(loses + earns, "pair") + _loss(c) + html.block(promised + html.block(not_promised, "part"), "pair")
+    )
     return Section("certificate", "Certificate", "What the certificate says", body)
+
+
+def _loss(c: Certificate) -> str:
+    """The loss in its parts, with what stands behind each."""
+    parts = words.loss_parts(c)
+    if not parts:
+        return ""
+    rows = [(part.name, figure(part.measured), figure(part.bound), part.source) for part in parts]
+    table = html.table(("mean loss", "measured", "at most", "measured on"), rows, words=(0, 3), marked=len(rows) - 1)
+    return html.heading("The loss in its parts") + table + html.paragraph(words.failures(c))
 
 
 def trust(m: Material) -> Section | None:

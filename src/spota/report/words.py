@@ -8,6 +8,7 @@ from spota.report.story import Story
 
 TITLES = {
     "certified": "Certified",
+    "warned": "Certified, with warnings",
     "refuted": "Refuted",
     "undecided": "Undecided",
     "unfinished": "Unfinished",
@@ -32,9 +33,26 @@ class Fact:
     label: str
 
 
+@dataclass(frozen=True)
+class LossPart:
+    """A line of the table that adds up the loss."""
+
+    name: str
+    measured: float
+    bound: float
+    source: str
+    """What it was measured on."""
+
+
+def mark(story: Story) -> str:
+    """What chooses title, sign and colour: the status, except that a certificate with warnings is never green."""
+    doubted = story.status == "certified" and story.certificate is not None and story.certificate.warnings
+    return "warned" if doubted else story.status
+
+
 def verdict(story: Story) -> Verdict:
     """How it ended, and what to do about it."""
-    title, c, here = TITLES[story.status], story.certificate, story.directory
+    title, c, here = TITLES[mark(story)], story.certificate, story.directory
     if story.status == "trained":
         return Verdict(
             title,
@@ -84,11 +102,31 @@ def gap_part(c: Certificate) -> str:
         if c.bounded
         else "The data hold no upper bound: there are too few gaps, or too many are equal."
     )
-    parts = c.parts or f"On average they did better by {figure(c.mean_gap)}."
+    mean = "" if loss_parts(c) else f" On average they did better by {figure(c.mean_gap)}."
     return (
-        f"{bound} {c.n_G} such references were trained, on {plural(c.n_r, 'random domain')} each. {parts} "
-        f"{c.effort} The threshold was {figure(c.threshold)}.{_starts(c)}"
+        f"{bound} {c.n_G} such references were trained, on {plural(c.n_r, 'random domain')} each.{mean} {c.effort} The "
+        f"threshold was {figure(c.threshold)}.{_starts(c)}"
     )
+
+
+def loss_parts(c: Certificate) -> list[LossPart]:
+    """The loss in its parts, the sum last; none unless the split interval decided."""
+    if c.split is None or c.method != "split":
+        return []
+    ordinary, rare = c.split.ordinary, c.split.rare
+    parts = [
+        LossPart("ordinary loss", ordinary.mean, ordinary.bound, f"{ordinary.n} domains of {c.n_G} references"),
+        LossPart("rare failures", rare.mean, rare.bound, f"{rare.n} unseen domains"),
+    ]
+    if c.effort_references and c.effort_gain is not None and c.effort_margin is not None:
+        longer = f"{c.effort_references} references, trained {c.effort_factor} times as long"
+        parts.append(LossPart("longer training of references", c.effort_gain, c.effort_margin, longer))
+    return [*parts, LossPart("together", sum(part.measured for part in parts), c.ucbog, "")]
+
+
+def failures(c: Certificate) -> str:
+    """How often the policy failed on the domains of the certificate, as a sentence."""
+    return c.failures[:1].upper() + c.failures[1:]
 
 
 def _starts(c: Certificate) -> str:

@@ -1,8 +1,8 @@
-"""Studies on problems whose truth is known: the illustrative example, and how often each interval covers the gap."""
+"""How often each interval covers the truth, on comparisons whose true gap is known."""
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,20 +12,14 @@ import numpy as np
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Key
 
-from spota.algorithm import Result, spota
 from spota.bootstrap import INTERVALS, UNITS
 from spota.certificate import METHODS
-from spota.envs import catapult, make
-from spota.events import Listener
 from spota.files import plain
-from spota.gap import reject_outliers
-from spota.polopt import exact
 from spota.replications import a2rp, i2rp, mrp
-from spota.settings import Spota
 from spota.split import SHARE, crash_level, rare_bound, reference_bound
+from spota.studies.example import SIGMA
+from spota.studies.parabolas import PARABOLAS
 
-SIGMA = 0.15  # how far the example's candidate is off, tab_params_ill_exmpl
-STATED = (1, 5, 10, 30, 100)  # sample sizes whose exact bias is stated
 ALPHA = 0.05
 REPLICATIONS = ("mrp", "i2rp", "a2rp")
 COLUMNS = (*METHODS, *REPLICATIONS)
@@ -36,74 +30,6 @@ CRASH_COST = (500.0, 1900.0)
 CRASH_SIZES = ((20, 1), (10, 5), (20, 5), (20, 10), (20, 50))
 UNSEEN, PILOT = 20_000, 1000  # domains of the split's rare loss and of its level
 POLICIES = 200  # independent draws of these two, which the comparisons of a case share
-
-
-@dataclass(frozen=True)
-class Example:
-    """The illustrative example over n = 1 … N domains: one row a seed, next to the exact values."""
-
-    n: np.ndarray
-    best: Float[np.ndarray, "seeds N"]
-    """Ĵ_n(θ*_n)."""
-    candidate: Float[np.ndarray, "seeds N"]
-    """Ĵ_n(θᶜ)."""
-    optimum: Float[np.ndarray, "seeds N"]
-    """Ĵ_n(θ*)."""
-    gap: Float[np.ndarray, "seeds"]
-    """G(θᶜ), which does not depend on n."""
-    exact_bias: Float[np.ndarray, "N"]
-    sigma: float
-
-    @property
-    def estimated_gap(self) -> Float[np.ndarray, "seeds N"]:
-        """Ĝ_n(θᶜ), eq_optgap_approx."""
-        return self.best - self.candidate
-
-    @property
-    def bias(self) -> Float[np.ndarray, "seeds N"]:
-        """What Ĝ_n has too much; its mean estimates the simulation optimization bias, eq_SOB_def."""
-        return self.estimated_gap - self.gap[:, None]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Exact values, and means over the seeds with their standard errors."""
-        thirty = int(np.searchsorted(self.n, 30))
-        return {
-            "seeds": self.gap.size,
-            "sigma": self.sigma,
-            "true_optimum": catapult.true_optimum(),
-            "true_optimum_return": float(catapult.expected_return(catapult.true_optimum())),
-            "exact_bias": {str(n): catapult.simulation_optimization_bias(n) for n in STATED},
-            "gap": {"exact": catapult.expected_gap(self.sigma), **_mean(self.gap)},
-            "estimated_gap_30": {
-                "exact": catapult.expected_estimated_gap(30, self.sigma),
-                **_mean(self.estimated_gap[:, thirty]),
-            },
-            "bias_30": {"exact": catapult.simulation_optimization_bias(30), **_mean(self.bias[:, thirty])},
-        }
-
-
-def illustrative_example(seed: int = 0, seeds: int = 100, largest: int = 100, sigma: float = SIGMA) -> Example:
-    """Draw planets and candidates θᶜ ~ N(θ*, σ²), independent of them, and follow them over n."""
-    if seeds < 2 or largest < 30:
-        raise ValueError(f"seeds={seeds}, largest={largest}: the example needs 2 seeds and 30 domains at least.")
-    k_domains, k_candidate = jax.random.split(jax.random.key(seed))
-    drawn = make("catapult").domain.sample(k_domains, seeds * largest)["planet"]
-    venus = np.asarray(drawn, np.float64).reshape(seeds, largest).cumsum(axis=1)
-    n = np.arange(1, largest + 1)
-    optimum = catapult.true_optimum()
-    theta = optimum + sigma * np.asarray(jax.random.normal(k_candidate, (seeds, 1)), np.float64)
-    best, candidate, true = (
-        catapult.mean_return(t, venus / n) for t in (catapult.sample_optimum(n - venus, venus), theta, optimum)
-    )
-    gap = (catapult.expected_return(optimum) - catapult.expected_return(theta))[:, 0]
-    bias = np.array([catapult.simulation_optimization_bias(int(i)) for i in n])
-    return Example(n, best, candidate, true, gap, bias, sigma)
-
-
-def spota_on_the_catapult(seed: int = 0, settings: Spota | None = None, report: Listener | None = None) -> Result:
-    """SPOTA itself on the example, with the closed form as its optimizer: references are exact."""
-    settings = settings or Spota(beta=10.0, n_J=1, growth="doubling", max_iterations=8)
-    return spota(jax.random.key(seed), make("catapult"), exact.catapult, settings, report=report)
 
 
 @dataclass(frozen=True)
@@ -285,73 +211,6 @@ def exponential_gaps(
     return -log_ndtr(jnp.asarray(normal, jnp.float32))
 
 
-@dataclass(frozen=True)
-class Parabolas:
-    """J(θ, ξ) = top − c/2 (θ − x)² with random c and x: the optimum of any sample is a weighted mean."""
-
-    draw: Callable[[np.random.Generator, tuple[int, ...]], tuple[np.ndarray, np.ndarray, np.ndarray]]
-    """c, x and top of random domains."""
-    curvature: float
-    """E[c]."""
-    optimum: float
-    """θ*."""
-    low: float
-    """Below every return of the optimum of any domains."""
-
-    def gaps(
-        self, rng: np.random.Generator, shape: tuple[int, int, int], theta: float
-    ) -> tuple[Float[Array, "sets n_G n_r"], Float[Array, "sets n_G n_r"], Float[np.ndarray, "sets n_G n_r"]]:
-        """Gaps of θ against exact references, before and after outlier rejection, and the returns of θ."""
-        parts = [self._some_gaps(rng, (size, *shape[1:]), theta) for size in _sizes(shape[0], 250)]
-        raw, final, returns = zip(*parts, strict=True)
-        return jnp.concatenate(raw), jnp.concatenate(final), np.concatenate(returns)
-
-    def bias(self, n: int, draws: int = 200_000) -> float:
-        """E[Ĵ_n(θ*_n)] − J(θ*) = E[c̄_n/2 (θ*_n − θ*)²], eq_SOB_def, by drawing (to about half a percent)."""
-        c, x, _ = self.draw(np.random.default_rng(0), (draws, n))
-        return float((c.mean(axis=1) / 2 * (best(c, x) - self.optimum) ** 2).mean())
-
-    def _some_gaps(self, rng: np.random.Generator, shape: tuple[int, int, int], theta: float):
-        c, x, top = self.draw(rng, shape)
-        loss = c * (theta - x) ** 2 / 2
-        # cross[s, k', k, i]: reference k' on domain i of reference k
-        cross = loss[:, None] - c[:, None] * (best(c, x)[:, :, None, None] - x[:, None]) ** 2 / 2
-        raw = np.einsum("skki->ski", cross)
-        raw, cross = jnp.asarray(raw, jnp.float32), jnp.asarray(cross, jnp.float32)
-        return raw, _rejected(raw, cross), top - loss
-
-
-def best(c: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """θ*_n for the domains of the last axis."""
-    return np.asarray((c * x).sum(axis=-1) / c.sum(axis=-1))
-
-
-def _planets(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    venus = (rng.random(shape) < catapult.VENUS).astype(int)
-    c = np.array(catapult.STIFFNESS) / (catapult.MASS * np.array(catapult.GRAVITY))
-    return c[venus], np.array(catapult.PRE_EXTENSION)[venus], np.zeros(shape)
-
-
-def _regulators(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    lq = exact.LinearQuadratic()
-    a, b = lq.draw(rng, shape)
-    c, x = lq.parabola(a, b)
-    return c, x, lq.returns(x, a, b)
-
-
-PARABOLAS = {
-    "catapult": Parabolas(
-        _planets, 2 * catapult.expected_gap(1.0), catapult.true_optimum(), catapult.Catapult().min_return
-    ),
-    "lq": Parabolas(
-        _regulators, exact.LinearQuadratic().curvature, exact.LinearQuadratic().optimum, -108.0
-    ),  # the best θ of a domain is at most 2.31, and costs at most 107.2 elsewhere
-}
-
-
-_rejected = jax.jit(jax.vmap(lambda raw, cross: reject_outliers(raw, cross, "first").final))
-
-
 @jax.jit
 def _bounds(
     keys: Key[Array, "groups"], raw: Float[Array, "groups g n_G n_r"], final: Float[Array, "groups g n_G n_r"]
@@ -366,12 +225,3 @@ def _bounds(
         return found
 
     return jax.lax.map(lambda g: jax.vmap(functools.partial(one, g[0]))(g[1], g[2]), (keys, raw, final))
-
-
-def _sizes(total: int, most: int) -> Iterator[int]:
-    for first in range(0, total, most):
-        yield min(most, total - first)
-
-
-def _mean(values: np.ndarray) -> dict[str, float]:
-    return {"mean": float(values.mean()), "standard_error": float(values.std(ddof=1) / math.sqrt(values.size))}

@@ -1,0 +1,112 @@
+"""Is what a certificate says true? Every run's UCBOG beside what is known to be possible, and a fresh assessment.
+
+Each seed is one `spota train ENV --preset PRESET`. A certificate is false if a policy exists that earns more than its
+UCBOG more: so all policies of this table, and one of a longer training of a larger network, meet the same 20,000 unseen
+domains, and the best of them stands against each. Fresh references, on 1000 domains that no run has seen, start from
+the best of both. Runs are kept in `runs/truth` and go on where they were stopped.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.yardstick import CRASH, WAYS, trained, unseen_returns
+from spota import policies
+from spota.assessment import assess_policy
+from spota.blocks import from_arrays, to_arrays
+from spota.certificate import Certificate
+from spota.certifying import certify
+from spota.envs import make
+from spota.plan import Plan, resolve
+from spota.policies import FNN, fnn
+from spota.polopt import reference_solver
+from spota.run import Run
+from spota.settings import Spota
+from spota.types import Env
+
+SEEDS = {"cart-pole": tuple(range(100, 110)), "ball-balancer": (100, 101, 102)}
+"""Nobody tuned anything to them."""
+BEST = WAYS[-1]
+"""How the policy is trained that is known to be possible."""
+FRESH = {"n_G": 20, "n_r": 50, "n_J": 4, "looks": 1, "effort_references": 0}
+"""1000 domains of a fresh assessment, one look."""
+FRESH_SEED = 9000
+DIRECTORY = Path("runs/truth")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One run: its certificate, its policy, and the policy's returns on the shared unseen domains."""
+
+    seed: int
+    certificate: Certificate
+    policy: Any
+    returns: np.ndarray
+    seconds: float
+
+
+def main(platforms: Sequence[str] = (), preset: str = "quick", seeds: Sequence[int] = ()) -> None:
+    """Both platforms of the paper or those named, with our seeds or others."""
+    for name in platforms or tuple(SEEDS):
+        env = make(name)
+        runs = [run_of(env, preset, seed) for seed in seeds or SEEDS[name]]
+        best = _best(env)
+        known = [(best, unseen_returns(env, best)), *((run.policy, run.returns) for run in runs)]
+        champion, most = max(known, key=lambda one: one[1].mean())
+        table = Table(title=f"{name}, preset {preset}: the best known policy earns {most.mean():.1f}")
+        columns = (
+            "seed", "verdict", "UCBOG", "earns", "best known earns more", "± SE", f"over {CRASH:g} more",
+            "mean gap, 1000 fresh domains", "true", "minutes",
+        )  # fmt: skip
+        for column in columns:
+            table.add_column(column, justify="right")
+        for run in runs:
+            table.add_row(*_row(env, run, champion, most))
+        Console().print(table)
+
+
+def run_of(env: Env, preset: str, seed: int) -> Trained:
+    """One run in its directory, and its policy on the shared unseen domains."""
+    plan: Plan = resolve(None, {"env": env.name, "preset": preset, "seed": seed})
+    directory = DIRECTORY / f"{env.name}-{preset}-{seed}"
+    with Run(directory, plan.table()) as run:
+        found = certify(plan, env, run)
+    Console().print(f"{directory}: {found.certificate.sentence} {found.seconds:.0f} s")
+    policy = policies.load(directory / "policy.npz")
+    return Trained(seed, found.certificate, policy, unseen_returns(env, policy), found.seconds)
+
+
+def _best(env: Env) -> FNN:
+    """The policy of the long training, kept beside the runs."""
+    with Run(DIRECTORY / f"{env.name}-best", {"env": env.name, "means": BEST.name}) as run:
+        arrays = run.block("policy", lambda: to_arrays(trained(env, BEST)[0]))
+    return from_arrays(arrays, fnn(jax.random.key(0), env, BEST.hidden))
+
+
+def _row(env: Env, run: Trained, champion: Any, most: np.ndarray) -> tuple[str, ...]:
+    c, more = run.certificate, most - run.returns
+    fresh = _fresh_gap(env, run, champion)
+    least = max(more.mean(), fresh)
+    return (
+        str(run.seed), c.verdict, f"{c.ucbog:.1f}", f"{run.returns.mean():.1f}", f"{more.mean():.1f}",
+        f"{more.std() / more.size**0.5:.1f}", f"{100 * np.mean(more > CRASH):.2f} %", f"{fresh:.1f}",
+        "yes" if c.ucbog >= least else "NO", f"{run.seconds / 60:.1f}",
+    )  # fmt: skip
+
+
+def _fresh_gap(env: Env, run: Trained, champion: Any) -> float:
+    """The mean gap to references on other domains, which start from this policy or from the best that is known."""
+    settings = Spota.tuned(env, **FRESH)
+    name = f"{env.name}-fresh-{run.seed}-{run.certificate.policy_sha256}"
+    with Run(DIRECTORY / name, {"env": env.name, "seed": run.seed, **FRESH}) as kept:
+        found = assess_policy(
+            jax.random.key(FRESH_SEED + run.seed), env, run.policy, reference_solver(env), settings,
+            against={"the best known": champion}, memo=kept.block,
+        )  # fmt: skip
+    return found.certificate.mean_gap

@@ -1,0 +1,1 @@
+"""Studies on problems whose truth is known."""
