@@ -1,4 +1,4 @@
-"""What the build of the docs makes itself: the start page, the changelog, and the commands from their --help."""
+"""What the build of the docs makes itself: the start page, the changelog, the schemas, the commands from --help."""
 
 import contextlib
 import io
@@ -15,11 +15,13 @@ HERE = "<!-- commands -->"
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """README and changelog are pages, too; their links lose the way into docs/."""
+    """README and changelog are pages, too, whose links lose the way into docs/; the schemas lie beside them."""
     for page, source in (("index.md", "README.md"), ("changelog.md", "CHANGELOG.md")):
         text = (ROOT / source).read_text("utf-8")
         text = text.replace("](docs/", "](").replace("](CHANGELOG.md)", "](changelog.md)")
         files.append(File.generated(config, page, content=text))
+    for schema in sorted((ROOT / "src" / "spota" / "schemas").glob("*.json")):
+        files.append(File.generated(config, f"schema/{schema.name}", content=schema.read_text("utf-8")))
     return files
 
 

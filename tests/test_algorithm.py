@@ -11,12 +11,11 @@ import pytest
 from spota import comparison, looks, rollout, settings
 from spota.algorithm import find_candidate, spota
 from spota.bootstrap import student_t
-from spota.certificate import fingerprint
 from spota.comparison import Comparison, _scores, compare, returns_of_each
 from spota.envs import catapult, make
 from spota.envs.cart_pole import CartPole
 from spota.events import Assessed, BlockFinished, BlockStarted, Solving
-from spota.policies import fnn, lqr
+from spota.policies import fingerprint, fnn, lqr
 from spota.polopt import exact
 from spota.polopt.solve import Progress, Solution
 from spota.procedure import Keys, Procedure, compute

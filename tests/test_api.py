@@ -9,8 +9,8 @@ import pytest
 
 import spota
 from spota import api
-from spota.certificate import fingerprint
 from spota.events import Assessed, BlockFinished
+from spota.policies import fingerprint
 from spota.polopt import exact
 from spota.settings import Spota
 

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import pytest
 
 from spota import assessment, envs, looks, policies
-from spota.certificate import Certificate, fingerprint
+from spota.certificate import Certificate
 from spota.cli import main
 from spota.envs import catapult
-from spota.policies import Linear, fnn
+from spota.policies import Linear, fingerprint, fnn
 from spota.polopt import exact
 
 TINY = ("--no-report", "--set", "spota.n_G=10", "spota.n_r=2", "spota.n_J=1", "spota.n_b=50",

@@ -10,12 +10,11 @@ import pytest
 from halving import Halving
 from spota import assessment
 from spota.assessment import IMITATED, ITSELF, OURS, assess_policy
-from spota.certificate import fingerprint
 from spota.comparison import _scores
 from spota.envs import catapult, make
 from spota.envs.cart_pole import CartPole
 from spota.events import BlockStarted, Solving
-from spota.policies import Linear, fnn, lqr
+from spota.policies import Linear, fingerprint, fnn, lqr
 from spota.polopt import exact
 from spota.polopt.solve import Progress, Solution
 from spota.settings import Spota

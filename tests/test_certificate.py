@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from spota import bootstrap, bounds
-from spota.certificate import METHODS, Certificate, Subject, figure, fingerprint, percent
+from spota.certificate import METHODS, Certificate, Subject, figure, percent
 from spota.doubts import doubts
 from spota.effort import EXACT, Effort
 from spota.envs import make
 from spota.gap import Gaps
-from spota.policies import fnn
+from spota.policies import fingerprint, fnn
 from spota.spending import Trial
 from spota.split import split_upper
 from spota.verdict import EFFORT_SHARE, Rollouts, assess, measure

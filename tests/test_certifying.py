@@ -1,5 +1,6 @@
 """`spota train` with SPOTA, on the catapult with its closed form: what a run leaves, how it goes on, what it says."""
 
+import errno
 import json
 import os
 import shlex
@@ -15,10 +16,11 @@ import numpy as np
 import pytest
 
 from spota import algorithm, certifying, envs, looks, plan, policies
-from spota.certificate import Certificate, fingerprint
+from spota.certificate import Certificate
 from spota.cli import main
 from spota.envs.cart_pole import CartPole
-from spota.run import Run
+from spota.policies import fingerprint
+from spota.run import AS_MADE, Run
 
 TINY = (
     "spota.n_G=10", "spota.n_J=1", "spota.n_b=50", "spota.performance_domains=20", "spota.hidden=[2]",
@@ -81,7 +83,7 @@ def copied(whole: Path, to: Path) -> Path:
 def test_a_run_leaves_plain_files(whole):
     names = {str(p.relative_to(whole)) for p in whole.rglob("*") if p.is_file()}
     blocks = {f"iteration-0{i}/{block}.npz" for i in (1, 2) for block in BLOCKS}
-    plain = {"config.toml", "metrics.jsonl", "policy.npz", "certificate.json", "result.json", ".lock"}
+    plain = {"config.toml", AS_MADE, "metrics.jsonl", "policy.npz", "certificate.json", "result.json", ".lock"}
     assert names == blocks | plain | set(CERTIFICATES)
     certificates = [Certificate.from_json((whole / name).read_text()) for name in CERTIFICATES]
     kept = Certificate.from_json((whole / "certificate.json").read_text())
@@ -347,10 +349,65 @@ def test_what_a_run_recommends_works_as_it_is_printed(whole, capsys, tmp_path):
 def test_a_page_that_cannot_be_written_costs_nobody_the_run(whole, capsys, tmp_path):
     shutil.copytree(whole, tmp_path / "a")
     (tmp_path / "a" / "report.html").mkdir()
-    told = run(capsys, "train", "--resume", "a")
-    assert "a/report.html was not written" in " ".join(told.err.split())
-    assert "The report is" not in told.out
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--resume", "a"])
+    told = capsys.readouterr()
+    assert stop.value.code == 1  # the run is complete, its page is missing
+    assert "a/report.html was not written: a directory stands where the file is needed" in " ".join(told.err.split())
     assert "Undecided" in told.out
+    assert "open it" not in told.out
+
+
+def test_a_full_disk_is_no_success(whole, capsys, tmp_path, monkeypatch):
+    shutil.copytree(whole, tmp_path / "a")
+    replace = Path.replace
+
+    def full(self, target):
+        if Path(target).name == "report.html":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--resume", "a", "--json"])
+    told = capsys.readouterr()
+    assert stop.value.code == 1
+    assert "a/report.html was not written: the disk is full" in " ".join(told.err.split())
+    assert json.loads(told.out)["directory"] == "a"
+
+
+def read_only(monkeypatch, directory: Path):
+    """As on a disk that takes nothing there; permissions would not stop root."""
+    open_file, touch = Path.open, Path.touch
+
+    def refuse(path: Path):
+        if directory in path.resolve().parents:
+            raise OSError(errno.EROFS, "Read-only file system")
+
+    def guarded_open(self, mode="r", *others, **named):
+        if set(mode) & set("wax+"):
+            refuse(self)
+        return open_file(self, mode, *others, **named)
+
+    def guarded_touch(self, *others, **named):
+        refuse(self)
+        return touch(self, *others, **named)
+
+    monkeypatch.setattr(Path, "open", guarded_open)
+    monkeypatch.setattr(Path, "touch", guarded_touch)
+
+
+def test_a_read_only_run_is_reported_and_explained_elsewhere(whole, capsys, tmp_path, monkeypatch):
+    shutil.copytree(whole, tmp_path / "a")
+    read_only(monkeypatch, tmp_path / "a")
+    run(capsys, "report", "a", "--quick", "--out", "page.html")
+    assert "Undecided" in (tmp_path / "page.html").read_text("utf-8")
+    run(capsys, "explain", "a", "--samples", "50", "--out", "told")
+    assert (tmp_path / "told" / "explanation.json").is_file()
+    for command in ("report", "explain"):
+        told = fail(capsys, command, "a")
+        assert "was not written: the disk is read-only; choose another place" in told
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == sorted(p.name for p in whole.iterdir())
 
 
 def test_the_policy_stands_beside_the_platforms_controller_in_the_run(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from spota.polopt.solve import Solution
 
 QUICK = ("--algo", "analytic", "--domains", "2", "--hidden", "8")
 SETTINGS = ("--set", "iterations=4", "rollouts=2", "evaluate_every=2", "evaluation_rows=20")
-FILES = {".lock", "config.toml", "metrics.jsonl", "policy.npz", "result.json", "solution.npz"}
+FILES = {".config-as-made.toml", ".lock", "config.toml", "metrics.jsonl", "policy.npz", "result.json", "solution.npz"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,13 @@ def test_ctrl_c_keeps_the_best_policy_so_far_and_leaves_nothing_half_written(cap
     told = " ".join(capsys.readouterr().err.split())
     assert "a has config.toml, metrics.jsonl, policy.npz: the policy is the best so far" in told
     assert "To go on: spota train --resume a" in told
-    assert {p.name for p in (tmp_path / "a").iterdir()} == {".lock", "config.toml", "metrics.jsonl", "policy.npz"}
+    assert {p.name for p in (tmp_path / "a").iterdir()} == {
+        ".config-as-made.toml",
+        ".lock",
+        "config.toml",
+        "metrics.jsonl",
+        "policy.npz",
+    }
     assert policies.load(tmp_path / "a" / "policy.npz")
 
 
@@ -243,7 +249,7 @@ def test_a_start_from_the_controller_is_kept_repeats_and_is_improved_on(capsys, 
     assert result["start"]["mean"] > fresh["start"]["mean"]
     assert result["own_domains"]["mean"] > result["start"]["mean"]
     lines = [json.loads(line) for line in (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()]
-    assert [line["block"] for line in lines] == ["imitation"] * 2 + ["solution"] * 20
+    assert [line[".config-as-made.toml", ".lock"] for line in lines] == ["imitation"] * 2 + ["solution"] * 20
 
     repeated = json.loads(train(capsys, "--config", "a/config.toml", "--out", "b", "--json").out)
     assert repeated["start"] == result["start"]

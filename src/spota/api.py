@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,14 +16,13 @@ from rich.console import Console
 from spota import certifying, config, devices
 from spota.algorithm import Result
 from spota.assessment import Assessment
-from spota.certificate import fingerprint
 from spota.checks import check_env, check_policy
 from spota.clipping import clipping_warning
 from spota.envs import PLATFORMS, make
 from spota.events import Listener, to_all
 from spota.live import Live
 from spota.plan import OWN, Plan, complete, flag_tables
-from spota.policies import find
+from spota.policies import find, fingerprint
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import Solver
 from spota.run import Run
@@ -170,8 +169,13 @@ def _platform(env: str | Env) -> Env:
 def _head(env: Env, **told: Any) -> Plan:
     """The plan without its tables; a platform that `make` does not give is described."""
     known = env.name in PLATFORMS and env is make(env.name)
-    about = None if known else {"domain": env.domain.to_dict(), "effects": repr(env.effects)}
-    return Plan(env.name, **told, platform=about)
+    return Plan(env.name, **told, platform=None if known else _about(env))
+
+
+def _about(env: Env) -> dict[str, Any]:
+    """What is particular about a platform, for people to read; `env_sha256` tells it apart."""
+    own = {f.name: repr(getattr(env, f.name)) for f in fields(env) if f.name not in ("domain", "effects")}
+    return {"class": type(env).__qualname__, **own, "domain": env.domain.to_dict(), "effects": repr(env.effects)}
 
 
 def _complete(head: Plan, env: Env, given: Mapping[str, Any], limits: Mapping[str, Any]) -> Plan:

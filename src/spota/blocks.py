@@ -1,9 +1,7 @@
 """Block files: arrays in a NumPy archive that says what it is, with a checksum. Nothing in them is ever executed."""
 
 import hashlib
-import io
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,12 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spota.archives import PLAIN, Arrays, read_archive
 from spota.files import write_atomically
 
 FORMAT = 1
 ABOUT = "about"
 RESERVED = (ABOUT, "file", "allow_pickle")  # `about` is ours; the others are arguments of numpy.savez
-Arrays = dict[str, np.ndarray]
+SECONDS = "seconds"
+"""What a block has cost: the only array that another run with the same settings has otherwise."""
 Tree = TypeVar("Tree")
 
 
@@ -29,15 +29,8 @@ def write_block(path: Path, name: str, run: str, arrays: Arrays):
 
 def read_block(path: Path, name: str, run: str) -> Arrays:
     """The arrays of a block file, or an error that says what is wrong with it."""
-    data = path.read_bytes()
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if damaged := archive.testzip():  # before numpy believes any header
-            raise ValueError(f"{damaged} is damaged")
-    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    if ABOUT not in arrays:
-        raise ValueError("it was not written by a run")
-    found, wanted = json.loads(str(arrays.pop(ABOUT))), _about(name, run, arrays)
+    found, arrays = _parts(path)
+    wanted = _about(name, run, arrays)
     wrong = {"format": "another format", "run": "a block of another run", "block": "another block", "sha256": "damaged"}
     for key, words in wrong.items():
         if found.get(key) != wanted[key]:
@@ -45,11 +38,22 @@ def read_block(path: Path, name: str, run: str) -> Arrays:
     return arrays
 
 
+def run_of(path: Path) -> str:
+    """The fingerprint of the run that a block file says it belongs to."""
+    found, _ = _parts(path)
+    return str(found.get("run"))
+
+
+def content_sha256(arrays: Arrays) -> str:
+    """What a block holds, as one number: the same for every run with the same settings, whatever it has cost."""
+    return _digest({key: np.asarray(array) for key, array in arrays.items() if key != SECONDS})
+
+
 def checked(name: str, given: Mapping[str, Any]) -> Arrays:
     """Arrays of numbers or text: anything else would need pickle."""
     arrays = {key: np.asarray(value) for key, value in given.items()}
     for key, array in arrays.items():
-        if array.dtype.kind not in "biufcUS":
+        if array.dtype.kind not in PLAIN:
             raise ValueError(f"block({name!r}): {key} has dtype {array.dtype}; store numbers, or JSON as text.")
         if key in RESERVED:
             raise ValueError(f"block({name!r}): an array cannot be called {key!r}.")
@@ -69,6 +73,15 @@ def from_arrays(arrays: Mapping[str, np.ndarray], like: Tree) -> Tree:
     if missing := [name for name in names if name not in arrays]:
         raise ValueError(f"The block has no array {missing[0]!r}; it has {', '.join(arrays)}.")
     return jax.tree.unflatten(structure, [jnp.asarray(arrays[name]) for name in names])
+
+
+def _parts(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """What a block file says about itself, and its arrays; they are stored as they are, so the file is the larger."""
+    arrays = read_archive(path, limit=path.stat().st_size)
+    found = json.loads(str(arrays.pop(ABOUT))) if ABOUT in arrays else None
+    if not isinstance(found, dict):
+        raise ValueError("it was not written by a run")
+    return found, arrays
 
 
 def _about(name: str, run: str, arrays: Arrays) -> dict[str, Any]:

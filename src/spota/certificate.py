@@ -16,18 +16,21 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
-from jaxtyping import PyTree
-
-from spota.blocks import to_arrays
 from spota.bootstrap import INTERVALS, UNITS
+from spota.documents import check, check_format, parse_json
 from spota.files import plain
 from spota.split import QUANTILE, Part, Split
 
+FORMAT = 2
+"""Of certificate.json; `spota/schemas/certificate.schema.json` says what is in it."""
+OLDER = {1: {"domain_sha256": None, "blocks": {}}}
+"""Formats that can still be read, and what they did not say."""
 METHODS = (*(f"{interval}_{unit}" for unit in UNITS for interval in INTERVALS), "split")
 """The intervals that can decide; `basic_pooled` is the paper's, `split` is ours."""
 
+T = TypeVar("T")
 Verdict = Literal["certified", "refuted", "undecided"]
 """The upper bound on the loss is at most the threshold, a lower bound is above it, or neither."""
 
@@ -88,7 +91,7 @@ class Subject:
     min_return: float
     max_return: float
     policy_sha256: str | None
-    """See `fingerprint`."""
+    """See `policies.fingerprint`."""
     n_c: int | None
     """Domains that the candidate was trained on; None if the policy came from elsewhere."""
     n_J: int
@@ -163,6 +166,10 @@ class Certificate:
     max_return: float
     domain: Mapping[str, Any]
     policy_sha256: str | None
+    domain_sha256: str | None
+    """See `table_sha256`."""
+    blocks: Mapping[str, str]
+    """The blocks behind it, and the SHA-256 of what each holds; see `blocks.content_sha256`."""
     performance: Performance | None
     warnings: tuple[str, ...]
 
@@ -257,51 +264,74 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values for JSON; an infinite bound becomes "inf"."""
-        return plain(dataclasses.asdict(self))
+        return {"format": FORMAT, **plain(dataclasses.asdict(self))}
 
     def to_json(self) -> str:
         """As text; `from_json` reads it."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Certificate":
-        """Read what `to_dict` wrote."""
-        fields = dict(values)
-        unknown = set(fields) ^ {f.name for f in dataclasses.fields(cls)}
-        if unknown:
-            raise ValueError(
-                f"This is no certificate of this spota: {', '.join(sorted(unknown))} is missing or unknown."
-            )
-        fields |= {name: float(fields[name]) for name in ("ucbog", "largest_loss")}
-        if fields["effort_margin"] is not None:
-            fields["effort_margin"] = float(fields["effort_margin"])
-        fields["intervals"] = {name: float(bound) for name, bound in fields["intervals"].items()}
-        if fields["split"] is not None:
-            parts = {name: Part(**fields["split"][name]) for name in ("ordinary", "rare")}
-            fields["split"] = Split(**{**fields["split"], **parts})
-        fields["warnings"] = tuple(fields["warnings"])
-        if fields["performance"] is not None:
-            measured = dict(fields["performance"])
-            lower = {name: float(measured[name]) for name in ("mean_lower", "worst_lower")}
-            fields["performance"] = Performance(**{**measured, **lower})
-        return cls(**fields)
+    def from_dict(cls, values: Mapping[str, Any], where: str = "the document") -> "Certificate":
+        """Read what `to_dict` wrote, in this or an older format; fields that nobody knows here are ignored."""
+        number = check_format(values, (*OLDER, FORMAT), "certificate", where)
+        check(values, "certificate", where)
+        told = {**OLDER.get(number, {}), **values}
+        told["intervals"] = {name: float(bound) for name, bound in told["intervals"].items()}
+        told["split"] = told["split"] and _split_from(told["split"])
+        told["performance"] = told["performance"] and _of_type(Performance, told["performance"])
+        told["warnings"] = tuple(told["warnings"])
+        return _of_type(cls, told)
 
     @classmethod
-    def from_json(cls, text: str) -> "Certificate":
+    def from_json(cls, text: str, where: str = "the document") -> "Certificate":
         """Read what `to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+        return cls.from_dict(parse_json(text, where), where)
 
 
-def fingerprint(policy: PyTree) -> str | None:
-    """SHA-256 over the policy's kind and its arrays with names, types and shapes; None if it holds anything else."""
-    arrays = to_arrays(policy)
-    if not arrays or any(array.dtype == object for array in arrays.values()):
-        return None
-    digest = hashlib.sha256(type(policy).__name__.encode())
-    for name, array in arrays.items():
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+def differing(told: Certificate, true: Certificate, tolerance: float = 0.0) -> list[str]:
+    """Where two certificates differ, in words; numbers may by a relative tolerance."""
+    pairs = zip(_flat(told.to_dict()), _flat(true.to_dict()), strict=False)
+    if len(_flat(told.to_dict())) != len(_flat(true.to_dict())):
+        return ["it has other parts than it should"]
+    return [
+        f"{name} is {a!r} and should be {b!r}"
+        for (name, a), (other, b) in pairs
+        if name != other or not _same(a, b, tolerance)
+    ]
+
+
+def table_sha256(table: Mapping[str, Any]) -> str:
+    """SHA-256 over the table of a distribution, as JSON with sorted names and without spaces."""
+    text = json.dumps(plain(table), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:
+    """All values of a document, under dotted names."""
+    if isinstance(value, Mapping):
+        return [one for key in sorted(value) for one in _flat(value[key], f"{name}.{key}" if name else key)]
+    if isinstance(value, list | tuple):
+        return [one for i, inner in enumerate(value) for one in _flat(inner, f"{name}[{i}]")]
+    return [(name, value)]
+
+
+def _same(a: Any, b: Any, tolerance: float) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance)
+    return a == b
+
+
+def _split_from(told: Mapping[str, Any]) -> Split:
+    parts = {name: _of_type(Part, told[name]) for name in ("ordinary", "rare")}
+    return _of_type(Split, {**told, **parts})
+
+
+def _of_type(cls: type[T], told: Mapping[str, Any]) -> T:
+    """A dataclass from checked values; "inf" is a number where a number is meant, and other fields are ignored."""
+    fields = {f.name: f.type for f in dataclasses.fields(cast(Any, cls))}
+    values = {name: told[name] for name in fields}
+    bounds = {name for name, value in values.items() if value in ("inf", "-inf") and "float" in str(fields[name])}
+    return cls(**{name: float(value) if name in bounds else value for name, value in values.items()})
 
 
 def figure(value: float) -> str:

@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": "Compare policies on the same unseen domains, with the same start states and noise.",
     "explain": "Explain what a policy's return depends on.",
     "report": "Write one page about a run: its certificate, how far to trust it, plots, and the policy at work.",
+    "verify": "Find out whether anything in a run was edited, exchanged or damaged after it was written.",
 }
 """Every command with the first line of its help; `spota.commands` has a module of each name."""
 ABOUT = (
@@ -44,11 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(141)
     except (ValueError, KeyError, OSError) as error:
         text = error.args[0] if isinstance(error, KeyError) else str(error)
-        Console(stderr=True).print(f"[bold red]error:[/] {escape(str(text))}", highlight=False, soft_wrap=True)
+        _say_error(str(text))
+        sys.exit(2)
+    except MemoryError:
+        _say_error("there is not enough memory for these sizes; choose smaller ones.")
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped.")
         sys.exit(130)
+
+
+def _say_error(text: str) -> None:
+    Console(stderr=True).print(f"[bold red]error:[/] {escape(text)}", highlight=False, soft_wrap=True)
 
 
 def _run(arguments: list[str]) -> None:

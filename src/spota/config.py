@@ -9,10 +9,11 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
+from spota import documents
 from spota.envs.catapult import Catapult
 from spota.polopt import default_solver, exact, reference_solver, tuned_ppo
 from spota.polopt.analytic import Analytic
@@ -33,11 +34,9 @@ def from_toml(path: str | Path, cls: type[T]) -> T:
 def read_toml(path: str | Path) -> Table:
     """A TOML file as nested dictionaries."""
     try:
-        return tomllib.loads(Path(path).read_text("utf-8"))
+        return documents.read_toml(Path(path))
     except OSError as error:
         raise ValueError(f"The settings file {path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid TOML: {error}.") from error
 
 
 def to_dict(settings: Any) -> Table:
@@ -83,6 +82,9 @@ def merge(*layers: Mapping[str, Any]) -> Table:
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """A dataclass from plain values; what is not named keeps its default."""
+    needed = [f.name for f in fields(cast(Any, cls)) if f.default is MISSING and f.default_factory is MISSING]
+    if missing := [name for name in needed if name not in values]:
+        raise ValueError(f"{where}: {cls.__name__} needs {missing[0]!r}, which is not given.")
     return cls(**_fitted(cls, values, where, None))
 
 
@@ -185,12 +187,17 @@ def _as_type(value: Any, hint: Any, where: str) -> Any:
         return value if value in typing.get_args(hint) else MISFIT
     if kind in (int, float):
         allowed = int if kind is int else int | float
-        return kind(value) if isinstance(value, allowed) and not isinstance(value, bool) else MISFIT
+        return kind(value) if isinstance(value, allowed) and _is_number(value) else MISFIT
     if kind is tuple:
         return _as_tuple(value, typing.get_args(hint), where)
     if is_dataclass(kind):
         return build(typing.cast(Any, kind), value, where) if isinstance(value, Mapping) else MISFIT
     return value if isinstance(value, kind) else MISFIT
+
+
+def _is_number(value: int | float) -> bool:
+    """Whether it is no truth value, not NaN, and within what a number of 64 bits can be."""
+    return not isinstance(value, bool) and (isinstance(value, float) or -(2**63) <= value < 2**63) and value == value
 
 
 def _as_tuple(value: Any, kinds: tuple[Any, ...], where: str) -> Any:

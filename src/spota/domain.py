@@ -12,16 +12,19 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Key
 
-from spota.marginals import Constant, Marginal, Observed, marginal_from
+from spota.marginals import Constant, Marginal, Observed, is_finite, marginal_from
+from spota.memory import refuse_beyond_memory
 
 Sign = Literal["any", "nonnegative", "positive"]
+ABOUT = ("unit", "meaning", "symbol", "nominal", "sign")
+"""What a row says beside its law."""
 Domains = dict[str, Float[Array, "_"]]
 """Drawn domains: parameter name → one value a domain."""
 
@@ -39,6 +42,10 @@ class Parameter:
 
     def __post_init__(self):
         """Refuse a law that can draw what is physically impossible."""
+        if self.sign not in get_args(Sign):
+            raise ValueError(f"sign={self.sign!r} is not one of {', '.join(get_args(Sign))}.")
+        if self.nominal is not None and not is_finite(self.nominal):
+            raise ValueError(f"nominal={self.nominal!r}: a nominal value is a finite number.")
         low = self.marginal.support[0]
         if not self.allows(low):
             raise ValueError(
@@ -98,12 +105,12 @@ class DomainDistribution(Mapping[str, Parameter]):
 
     def sample(self, key: Key[Array, ""], n: int) -> Domains:
         """Draw n independent domains; the first m of them are the same for every n ≥ m."""
-        _positive(n)
+        self._check_number(n)
         return {name: self._column(key, name, n) for name in self}
 
     def nominal(self, n: int = 1) -> Domains:
         """The nominal domain, n times."""
-        _positive(n)
+        self._check_number(n)
         return {name: jnp.full(n, p.nominal_value, jnp.float32) for name, p in self.items()}
 
     def grid(self, name: str, values: Sequence[float] | np.ndarray) -> Domains:
@@ -153,10 +160,11 @@ class DomainDistribution(Mapping[str, Parameter]):
     @staticmethod
     def from_dict(table: Mapping[str, Mapping[str, Any]]) -> "DomainDistribution":
         """Read what `to_dict` wrote, or what a TOML file says."""
-        rows = {name: _parameter_from(name, dict(row)) for name, row in table.items()}
-        if any(isinstance(row.marginal, Observed) for row in rows.values()):
-            return Empirical({name: cast(Observed, row.marginal).values for name, row in rows.items()}, rows)
-        return DomainDistribution(rows)
+        rows = {name: _parameter_from(name, row) for name, row in table.items()}
+        observed = {name: row.marginal.values for name, row in rows.items() if isinstance(row.marginal, Observed)}
+        if observed and len(observed) < len(rows):
+            raise ValueError("Observed values are rows of all parameters; give them for each, or for none.")
+        return Empirical(observed, rows) if observed else DomainDistribution(rows)
 
     @staticmethod
     def from_json(text: str) -> "DomainDistribution":
@@ -173,6 +181,11 @@ class DomainDistribution(Mapping[str, Parameter]):
     def _column(self, key: Key[Array, ""], name: str, n: int) -> Float[Array, "_"]:
         """Draw one column; every parameter has a stream of its own, so that adding one moves no other."""
         return jnp.asarray(self[name].marginal.draw(_generator(key, name), n), jnp.float32)
+
+    def _check_number(self, n: int):
+        """Refuse no domains at all, and more than there is memory for."""
+        _positive(n)
+        refuse_beyond_memory(4.0 * n * len(self), f"{n} domains:", "ask for fewer")
 
     def _check(self, name: str):
         if name not in self._parameters:
@@ -197,7 +210,7 @@ class Empirical(DomainDistribution):
 
     def sample(self, key: Key[Array, ""], n: int) -> Domains:
         """Draw n rows with replacement."""
-        _positive(n)
+        self._check_number(n)
         return {name: jnp.asarray(p.marginal.draw(_generator(key, "row"), n), jnp.float32) for name, p in self.items()}
 
 
@@ -227,6 +240,8 @@ def _positive(n: int):
         raise ValueError(f"{n} domains were asked for; ask for at least 1.")
 
 
-def _parameter_from(name: str, row: dict[str, Any]) -> Parameter:
-    about = {k: row.pop(k) for k in ("unit", "meaning", "symbol", "nominal", "sign") if k in row}
-    return Parameter(marginal_from(name, row), **about)
+def _parameter_from(name: str, row: Mapping[str, Any]) -> Parameter:
+    if not isinstance(row, Mapping):
+        raise ValueError(f"{name} is {row!r}; write a table with its family and arguments.")
+    about = {k: row[k] for k in ABOUT if k in row}
+    return Parameter(marginal_from(name, {k: v for k, v in row.items() if k not in ABOUT}), **about)

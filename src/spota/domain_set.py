@@ -5,8 +5,6 @@ chosen.save("set.json")
 load("set.json", make("cart-pole")).domains   # the same 500 domains, to the last bit
 """
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
+from spota.documents import check, check_format, read_json
 from spota.domain import DomainDistribution, Domains, count
 from spota.files import write_json
 from spota.types import Env
 
 FORMAT = 1
-FIELDS = ("format", "env", "seed", "distribution", "domains")
+"""`spota/schemas/domain-set.schema.json` says what is in it."""
+KIND = "domain set"
 
 
 @dataclass(frozen=True)
@@ -70,27 +70,18 @@ def load(path: str | Path, env: Env) -> DomainSet:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        told = json.loads(path.read_text("utf-8"))
+        told = read_json(path)
     except OSError as error:
         raise ValueError(
             f"The domain set {path} cannot be read: {error.strerror}. Draw one with: spota domains ENV -o {path}"
         ) from error
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON ({error}); draw a set with: spota domains ENV -o {path}") from error
-    if not isinstance(told, Mapping) or any(field not in told for field in FIELDS):
-        raise ValueError(f"{path} is no domain set; draw one with: spota domains ENV -o {path.stem}.json")
-    if told["format"] != FORMAT:
-        raise ValueError(f"{path} has format {told['format']}; this spota reads format {FORMAT}.")
-    if not isinstance(told["domains"], Mapping) or not isinstance(told["distribution"], Mapping):
-        raise ValueError(f"{path} is no domain set: domains and distribution must be tables by parameter.")
-    return dict(told)
+    check_format(told, (FORMAT,), KIND, str(path))
+    check(told, KIND, str(path))
+    return told
 
 
-def _column(path: Path, name: str, values: Any) -> Any:
-    if not isinstance(values, list) or not all(isinstance(v, int | float) for v in values):
-        raise ValueError(f"{path}: {name} must be a list of numbers.")
-    column = np.asarray(values, np.float32)
-    if not np.isfinite(column).all():
-        row = int(np.argmin(np.isfinite(column)))
-        raise ValueError(f"{path}: {name} = {values[row]} in domain {row} is not finite.")
-    return jnp.asarray(column)
+def _column(path: Path, name: str, values: list[float]) -> Any:
+    column = np.asarray(values, np.float64)
+    if np.abs(column).max() > np.finfo(np.float32).max:
+        raise ValueError(f"{path}: {name} = {column[np.abs(column).argmax()]:g} is too large.")
+    return jnp.asarray(column.astype(np.float32))

@@ -42,6 +42,17 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], Any]) -> Path:
     return path
 
 
+def check_writable(path: Path) -> None:
+    """Find out before the work whether a file can be written there; `explained` says why not."""
+    probe = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with explained(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "Is a directory")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+
+
 def write_json(path: Path, document: Any) -> Path:
     """One JSON document, with the rules of `plain` for what JSON has no word for."""
     text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

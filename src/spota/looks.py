@@ -16,10 +16,11 @@ from jaxtyping import Array, Float, Key
 
 from spota import rollout
 from spota.blocks import Arrays
-from spota.certificate import Certificate, Subject, fingerprint
+from spota.certificate import Certificate, Subject
 from spota.comparison import Comparison, Solved, compare, returns_of_each
 from spota.domain import Domains
 from spota.effort import EXACT, Effort, gains, train_longer
+from spota.policies import fingerprint
 from spota.polopt.solve import Report
 from spota.polopt.solver import as_solver, is_optimal, with_effort
 from spota.procedure import Procedure, block_name
@@ -207,6 +208,7 @@ def _certificate(
             threshold=s.beta, method=s.method, alpha=s.alpha, n_b=s.n_b,
             rollouts=rollouts, effort=seen.effort, starts=seen.starts,
             improvement=float(comparison.improvement.mean()), performance=performance, notes=notes,
+            blocks=run.contents_of(iteration),
         )  # fmt: skip
         return _as_arrays(certificate)
 

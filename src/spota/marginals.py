@@ -109,7 +109,10 @@ class Integers(Marginal):
     high: int
 
     def __post_init__(self):
-        """Refuse bounds in the wrong order."""
+        """Refuse bounds in the wrong order, and broken ones."""
+        _finite(self)
+        if self.low != math.floor(self.low) or self.high != math.floor(self.high):
+            raise ValueError(f"{self!r}: the bounds must be whole numbers; write Uniform for all numbers between them.")
         if self.low > self.high:
             raise ValueError(
                 f"{self!r}: the lower bound exceeds the upper one; write Integers({self.high}, {self.low})."
@@ -137,6 +140,7 @@ class Bernoulli(Marginal):
 
     def __post_init__(self):
         """Refuse what is no probability."""
+        _finite(self)
         if not 0 <= self.probability <= 1:
             raise ValueError(f"{self!r}: a probability lies between 0 and 1.")
 
@@ -228,6 +232,11 @@ class Observed(Marginal):
 
     values: tuple[float, ...]
 
+    def __post_init__(self):
+        """Refuse what nobody can have observed."""
+        if not isinstance(self.values, tuple) or not self.values or not all(map(is_finite, self.values)):
+            raise ValueError("Observed needs a list of one or more finite numbers.")
+
     def draw(self, generator: np.random.Generator, n: int) -> np.ndarray:
         """Observed values; the same generator gives every column the same rows."""
         return np.asarray(self.values)[np.floor(len(self.values) * generator.random(n)).astype(int)]
@@ -256,7 +265,7 @@ def marginal_from(name: str, row: Mapping[str, Any]) -> Marginal:
     arguments = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items() if k != "family"}
     family = str(row.get("family", "missing"))
     if family.startswith("numpyro."):
-        return NumPyro(_numpyro_family(name, family)(**arguments))
+        return _numpyro_marginal(name, family, arguments)
     if family not in _FAMILIES:
         near = difflib.get_close_matches(family, _FAMILIES, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"write one of {', '.join(_FAMILIES)}, or numpyro.<Name>."
@@ -269,6 +278,23 @@ def marginal_from(name: str, row: Mapping[str, Any]) -> Marginal:
         raise ValueError(f"{name}: {family} takes {needs}, but was given {given}.") from error
 
 
+def _numpyro_marginal(name: str, family: str, arguments: Mapping[str, Any]) -> NumPyro:
+    """One of NumPyro's laws with the arguments that NumPyro lists for it, all of them numbers."""
+    law = _numpyro_family(name, family)
+    listed = getattr(law, "arg_constraints", None)
+    if not isinstance(listed, Mapping) or not set(arguments) <= set(listed):
+        raise ValueError(f"{name}: {family} does not take {', '.join(map(repr, arguments)) or 'nothing'}.")
+    if wrong := [key for key, value in arguments.items() if not is_finite(value)]:
+        raise ValueError(f"{name}: {family} needs a finite number as {wrong[0]}.")
+    try:
+        made = NumPyro(law(**arguments, validate_args=True))
+        _ = made.support, made.mean  # which some laws do not have
+    except Exception as error:  # each law complains in its own way
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{name}: {family} cannot be made of {dict(arguments)} ({reason}).") from error
+    return made
+
+
 def _numpyro_family(name: str, family: str) -> Any:
     from numpyro import distributions  # slow to import
 
@@ -278,7 +304,15 @@ def _numpyro_family(name: str, family: str) -> Any:
     return found
 
 
+def is_finite(value: Any) -> bool:
+    """Whether it is a number, and neither infinite nor NaN."""
+    try:
+        return math.isfinite(value)
+    except (TypeError, OverflowError):
+        return False
+
+
 def _finite(marginal: Any):
     for field in fields(marginal):
-        if not math.isfinite(getattr(marginal, field.name)):
+        if not is_finite(getattr(marginal, field.name)):
             raise ValueError(f"{marginal!r}: {field.name} must be a finite number.")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from spota import config
 from spota.envs import make
+from spota.identity import platform_sha256
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
@@ -49,6 +50,8 @@ class Plan:
 
     env: str
     """The platform."""
+    env_sha256: str | None = None
+    """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
     algo: Literal["spota", "assess"] = "spota"
     """Train until certified, or assess a policy that exists."""
     preset: config.Preset = "tuned"
@@ -108,7 +111,9 @@ def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
     for optimizer in (parts["candidate"], parts["reference"]):
         if isinstance(optimizer, Optimizer):
             optimizer.check(env)
-    return replace(head, **parts)
+    if isinstance(parts["spota"], Spota):
+        parts["spota"].check_memory(env)
+    return replace(head, env_sha256=platform_sha256(env), **parts)
 
 
 def _training(head: Plan, env: Env) -> dict[str, Any]:

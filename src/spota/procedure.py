@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
-from spota.blocks import Arrays
+from spota.blocks import SECONDS, Arrays, content_sha256
 from spota.events import BlockFinished, BlockStarted, Event, Listener, Solving
 from spota.polopt.solve import Optimizer, Report
 from spota.polopt.solver import Solver
@@ -59,6 +59,8 @@ class Procedure:
     listener: Listener | None = None
     seconds: list[float] = field(default_factory=list)
     """What each block so far has cost, in this process or in an earlier one."""
+    contents: dict[str, str] = field(default_factory=dict)
+    """What each block so far holds, as `content_sha256` has it, by its name."""
 
     def keys(self, iteration: int, look: int = 1) -> Keys:
         """The keys of an iteration; of its later looks, those for what joins."""
@@ -78,6 +80,10 @@ class Procedure:
             )
         return now[0], now[1]
 
+    def contents_of(self, iteration: int) -> dict[str, str]:
+        """What the blocks of an iteration hold that are finished."""
+        return {n: digest for n, digest in self.contents.items() if n.startswith(f"{block_directory(iteration)}/")}
+
     def tell(self, event: Event) -> None:
         """Report, if anyone listens."""
         if self.listener is not None:
@@ -93,10 +99,12 @@ class Procedure:
             arrays = make(lambda progress: self.tell(Solving(iteration, name, progress)))
             computed.append(name)
             # What an interrupted run has spent is spent: the time is a result like any other.
-            return {**arrays, "seconds": np.array(time.monotonic() - begun)}
+            return {**arrays, SECONDS: np.array(time.monotonic() - begun)}
 
-        arrays = self.memo(f"{block_directory(iteration)}/{name}", now)
-        self.seconds.append(float(arrays["seconds"]))
+        whole_name = f"{block_directory(iteration)}/{name}"
+        arrays = self.memo(whole_name, now)
+        self.contents[whole_name] = content_sha256(arrays)
+        self.seconds.append(float(arrays[SECONDS]))
         self.tell(BlockFinished(iteration, name, self.seconds[-1], not computed, arrays))
         return arrays
 

@@ -19,9 +19,13 @@ from typing import IO, Any
 
 import tomli_w
 
-from spota.blocks import Arrays, checked, read_block, write_block
+from spota.blocks import Arrays, checked, read_block, run_of, write_block
+from spota.documents import read_toml
 from spota.files import explained, plain, sweep, write_atomically, write_json
 
+CONFIG = "config.toml"
+AS_MADE = ".config-as-made.toml"
+"""A copy of config.toml that nobody edits: it tells what someone has changed in the other."""
 BLOCK_NAME = re.compile(r"[\w-]+(/[\w-]+)*", re.ASCII)
 
 
@@ -132,7 +136,7 @@ class Run:
             self._block = outer
 
     def _refuse_strange_directory(self):
-        ours = re.compile(r"config\.toml|\.lock|\..*\.tmp")
+        ours = re.compile(r"config\.toml|\.config-as-made\.toml|\.lock|\..*\.tmp")
         names = [entry.name for entry in self.directory.iterdir()]
         if "config.toml" not in names and any(not ours.fullmatch(name) for name in names):
             raise ValueError(
@@ -141,21 +145,31 @@ class Run:
             )
 
     def _keep_config(self):
-        path = self.directory / "config.toml"
-        if not path.exists():
-            write_atomically(path, lambda file: tomli_w.dump(self.config, file))
-            return
-        try:
-            old = _flat(tomllib.loads(path.read_text("utf-8")))
-        except (ValueError, OSError) as error:
-            raise ValueError(f"{path} cannot be read ({error}); repair it, or choose a new --out.") from error
-        new = _flat(self.config)
-        keys = [k for k in {**old, **new} if repr(old.get(k)) != repr(new.get(k))]  # repr: NaN equals NaN
-        if keys:
-            changes = "; ".join(f"{k} is {_say(old, k)} there, {_say(new, k)} now" for k in keys)
+        path = self.directory / CONFIG
+        if path.exists():
+            try:
+                old = read_toml(path)
+            except (ValueError, OSError) as error:
+                raise ValueError(f"{path} cannot be read ({error}); repair it, or choose a new --out.") from error
+            self._refuse_edited_config(old)
+            changes = [f"{k} is {a} there, {b} now" for k, a, b in differences(old, self.config)]
+            if changes:
+                code = " (the platform's fields or code differ)" if "env_sha256" in "".join(changes) else ""
+                raise ValueError(
+                    f"{self.directory} holds a run with other settings: {'; '.join(changes)}{code}. "
+                    f"Choose a new directory with --out, or continue that run with --config {path}."
+                )
+        for name in (CONFIG, AS_MADE):
+            if not (self.directory / name).exists():
+                write_atomically(self.directory / name, lambda file: tomli_w.dump(self.config, file))
+
+    def _refuse_edited_config(self, config: Mapping[str, Any]):
+        """Its blocks come from the settings as they were: with others they would be overwritten one by one."""
+        edits = edited_config(self.directory, config)
+        if edits:
             raise ValueError(
-                f"{self.directory} holds a run with other settings: {changes}. "
-                f"Choose a new directory with --out, or continue that run with --config {path}."
+                f"{self.directory / CONFIG} was edited after the run began: {'; '.join(edits)}. "
+                "Undo that to go on, or start a run with the new settings: --config with a copy of it, and a new --out."
             )
 
     def _mend_metrics(self):
@@ -185,6 +199,26 @@ class Run:
 def fingerprint_of(config: Mapping[str, Any]) -> str:
     """What the blocks of a run are marked with: a digest of its config, as config.toml gives it."""
     return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def edited_config(directory: Path, config: Mapping[str, Any]) -> list[str]:
+    """What someone has changed in config.toml since the run began, in words.
+
+    The copy tells it or, in a run without one, the blocks: they carry the fingerprint of the settings they come from.
+    """
+    copy = directory / AS_MADE
+    if copy.exists():
+        return [f"{k} was {a} and is {b}" for k, a, b in differences(read_toml(copy), config)]
+    found = [path for path in sorted(directory.glob("iteration-*/**/*.npz")) if path.is_file()]
+    foreign = [path for path in found if _run_or_none(path) not in (None, fingerprint_of(config))]
+    return ["its blocks come from other settings"] if found and len(foreign) == len(found) else []
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The settings that differ, with both values."""
+    before, after = _flat(old), _flat(new)
+    keys = [k for k in {**before, **after} if repr(before.get(k)) != repr(after.get(k))]  # repr: NaN equals NaN
+    return [(k, _say(before, k), _say(after, k)) for k in keys]
 
 
 def new_directory(wanted: str | Path) -> Path:
@@ -222,6 +256,14 @@ def _lock(directory: Path) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def _run_or_none(path: Path) -> str | None:
+    """The run that a block belongs to; None if it is damaged."""
+    try:
+        return run_of(path)
+    except Exception:  # whatever strange bytes provoke
+        return None
 
 
 def _is_object(line: bytes) -> bool:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from spota.bootstrap import check_alpha
 from spota.certificate import METHODS
 from spota.gap import RULES, check_choice
+from spota.memory import refuse_beyond_memory
 from spota.policies import Start
 from spota.polopt import default_start
 from spota.spending import SPENDING
@@ -50,6 +52,8 @@ AS_PUBLISHED: dict[str, Any] = {
 THRESHOLD = 0.025
 """β as a share of the largest return, or of the largest cost, where the paper has none; its own are 0.024 and 0.025."""
 
+LEAST_ALPHA = 1e-6
+"""Quantiles further out are rounded, and bounds there too small."""
 FEWEST_LONGER = 4
 """References that are trained longer, at least: Student's t is wide with fewer."""
 
@@ -118,6 +122,11 @@ class Spota:
         if self.chunk is not None:
             _at_least("chunk", self.chunk, 1)
         check_alpha(self.alpha)
+        if self.alpha < LEAST_ALPHA:
+            raise ValueError(
+                f"alpha={self.alpha:g}: so far out the quantiles, which are numbers of 32 bits, say nothing; "
+                f"write alpha={LEAST_ALPHA:g} or more, usually 0.05."
+            )
         for name in ("beta", "max_seconds"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
@@ -146,6 +155,23 @@ class Spota:
         usual = min(self.n_G, max(FEWEST_LONGER, quarter + quarter % 2))  # an even number keeps two cores busy
         first = usual if self.effort_references is None else self.effort_references
         return first * self.joining(look) // self.n_G
+
+    def check_memory(self, env: Env) -> None:
+        """Refuse sizes whose largest arrays, in the first look already, are more than the machine's memory."""
+        parameters, number = len(env.domain), 4.0  # bytes
+        domains, rows = self.n_G * self.n_r, self.n_G * self.n_r * self.n_J
+        sizes = (len(env.observations), *self.hidden, len(env.actions))
+        weights = sum(a * b for a, b in pairwise(sizes))
+        needs = {
+            ("n_c",): self.n_c * parameters * number,
+            ("n_G", "n_r", "n_J"): (domains * parameters + rows * (parameters + 5)) * number,
+            ("n_G", "hidden"): (self.n_G + 1) * weights * number,
+            ("performance_domains",): self.performance_domains * (parameters + 5) * number,
+            ("n_b",): self.n_b * number,
+        }
+        names, most = max(needs.items(), key=lambda one: one[1])
+        told = ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        refuse_beyond_memory(most, f"{told}:", f"write a smaller {' or '.join(names)}")
 
     def _check_effort_references(self) -> None:
         m = self.effort_references

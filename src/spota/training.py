@@ -14,6 +14,7 @@ from spota import config, policies
 from spota.blocks import Arrays, from_arrays, to_arrays
 from spota.domain import Domains
 from spota.envs import make
+from spota.identity import platform_sha256
 from spota.policies import FNN, Start, first_policy, fnn
 from spota.policies.controllers import Beside, own_controller
 from spota.policies.imitate import Round
@@ -39,6 +40,8 @@ class Training:
 
     env: str
     """The platform."""
+    env_sha256: str | None = None
+    """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
     algo: str = "default"
     """How to train: a name of `config.ALGORITHMS`."""
     preset: config.Preset = "tuned"
@@ -89,7 +92,9 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
     solver = config.override(solver, inner_told, f"{file} [optimizer]")
     solver = config.override(solver, inner, "--set")
     domains = head.domains if "domains" in {**told, **given} else default_domains(solver)
-    return Training(**{**vars(head), "domains": domains, "start": start, "optimizer": solver})
+    return Training(
+        **{**vars(head), "domains": domains, "start": start, "optimizer": solver, "env_sha256": platform_sha256(env)}
+    )
 
 
 @dataclass(frozen=True)

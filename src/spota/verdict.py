@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Key
 
 from spota import bounds
 from spota.bootstrap import all_intervals, shortcomings
-from spota.certificate import METHODS, Certificate, Performance, Subject
+from spota.certificate import METHODS, Certificate, Performance, Subject, table_sha256
 from spota.doubts import doubts, repeated
 from spota.effort import Effort
 from spota.gap import Gaps, check_choice
@@ -91,12 +91,13 @@ def assess(
     improvement: float | None = None,
     performance: Performance | None = None,
     notes: tuple[str, ...] = (),
+    blocks: Mapping[str, str] | None = None,
 ) -> Certificate:
     """Bound the mean gap in every way there is, and state what follows from the one that decides (SPOTA_UCBOG).
 
     The verdict is certified or undecided; only a better policy refutes, see `challenged`.
     Without `rollouts` there is no split. `effort` is None where nobody measured what a longer training gains;
-    `improvement` is the mean raw gap unless given.
+    `improvement` is the mean raw gap unless given; `blocks` says what the blocks hold that all this comes from.
     """
     check_choice("method", method, METHODS)
     here = trial.alpha(alpha)
@@ -111,6 +112,7 @@ def assess(
     final = np.asarray(gaps.final, np.float64)
     n_G, n_r = final.shape
     ucbog = min(intervals[method] + (margin or 0.0), largest)
+    domain = json.loads(json.dumps(subject.domain))
     certificate = Certificate(
         env=subject.env,
         seed=subject.seed,
@@ -144,8 +146,10 @@ def assess(
         n_G=n_G,
         n_J=subject.n_J,
         max_return=subject.max_return,
-        domain=json.loads(json.dumps(subject.domain)),
+        domain=domain,
         policy_sha256=subject.policy_sha256,
+        domain_sha256=table_sha256(domain),
+        blocks=dict(blocks or {}),
         performance=performance,
         warnings=notes,
     )

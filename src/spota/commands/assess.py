@@ -1,5 +1,6 @@
 """`spota assess`: a certificate for a policy that exists already."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -13,6 +14,7 @@ from spota.certifying import describe_assessment
 from spota.commands.output import console, print_json, say
 from spota.commands.running import (
     BETA,
+    NO_PAGE,
     choice,
     flag,
     pages_of,
@@ -99,12 +101,13 @@ def assess(
     with running(directory, name, chosen.table(), platform, chosen.spota.beta, tensorboard) as (run, tell):
         listener = to_all(tell, pages_of(run, platform) if report else None)
         assessment = assess_as_planned(chosen, platform, found, run, listener, known)
-    if report and chosen.preset != "quick":
-        write_page(run.directory, platform, full=True)
+    written = report and write_page(run.directory, platform, full=chosen.preset != "quick")
     if json:
         print_json(plain({**describe_assessment(chosen, assessment), "directory": run.directory}))
-        return
-    say(f"{_summary(assessment, run.directory)}{where_the_page_is(run.directory) if report else ''}", console)
+    else:
+        say(f"{_summary(assessment, run.directory)}{where_the_page_is(run.directory) if written else ''}", console)
+    if report and not written:
+        sys.exit(NO_PAGE)
 
 
 def _summary(assessment: Assessment, directory: Path) -> str:

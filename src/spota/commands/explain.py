@@ -10,7 +10,7 @@ from spota.attribution import Explanation
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
 from spota.commands.sources import contestants, domains_of
-from spota.files import plain, write_json
+from spota.files import check_writable, plain, write_json
 from spota.worst import WorstDomain
 
 SHOWN = 8
@@ -56,13 +56,15 @@ def explain(
     drawn = None
     if on is not None:
         drawn, platform = domains_of(on, platform)
+    place = source if source.is_dir() else Path("runs") / f"explain-{platform.name}-{name}"
+    file = (out or place) / "explanation.json"
+    check_writable(file)
     others = attribution.alternatives(source, subject) if source.is_dir() else {}
     key = evaluate.evaluation_key(seed)
     with bar("compiling …") as show:
         told = attribution.explain(key, platform, name, subject, others, drawn, n=samples, tell=show)
-    place = source if source.is_dir() else Path("runs") / f"explain-{platform.name}-{name}"
     document = plain({"seed": seed, "samples": samples, "noise": noise, "on": on, "source": policy, **told.to_dict()})
-    file = write_json((out or place) / "explanation.json", document)
+    write_json(file, document)
     if json:
         print_json({**document, "files": [str(file)]})
         return

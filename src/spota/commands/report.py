@@ -6,8 +6,9 @@ from typing import Annotated
 
 import tyro
 
-from spota.commands.output import console, print_json
+from spota.commands.output import console, print_json, warn
 from spota.commands.progress import bar
+from spota.files import check_writable
 
 
 def report(
@@ -32,6 +33,9 @@ def report(
     """
     from spota import report as pages  # slow to import
 
+    check_writable(out or run / "report.html")
+    for note in pages.read(run).edited:
+        warn(note)
     with bar("reading …") as show:
         written = pages.write(run, out=out, full=not quick, tell=show)
     if open:

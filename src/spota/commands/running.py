@@ -18,6 +18,8 @@ from spota.run import Run, new_directory
 from spota.tensorboard import TensorBoard, writer_class
 from spota.types import Env
 
+NO_PAGE = 1
+"""How a command ends whose work is complete and whose page could not be written."""
 BETA = "the paper's 60 or 50, elsewhere 2.5 % of the largest return"
 
 
@@ -93,12 +95,11 @@ def pages_of(run: Run, env: Env) -> Listener:
 
 def where_the_page_is(directory: Path) -> str:
     """The last line of what a command says, if the page was written."""
-    page = directory / "report.html"
-    return f"\nThe report is {page}: open it in a browser." if page.is_file() else ""
+    return f"\nThe report is {directory / 'report.html'}: open it in a browser."
 
 
-def write_page(directory: Path, env: Env, full: bool) -> None:
-    """Write report.html; a page that cannot be written costs nobody the run."""
+def write_page(directory: Path, env: Env, full: bool) -> bool:
+    """Write report.html; a page that cannot be written costs nobody the run, but is told. Whether it was written."""
     from spota import report  # slow to import
 
     try:
@@ -108,7 +109,11 @@ def write_page(directory: Path, env: Env, full: bool) -> None:
         else:
             report.write(directory, env, full=False)
     except (ValueError, OSError) as error:
-        warn(f"{directory / 'report.html'} was not written: {error}")
+        told = str(error)
+        page = str(directory / "report.html")
+        warn(told if told.startswith(page) else f"{page} was not written: {told}")
+        return False
+    return True
 
 
 def _say_what_is_left(directory: Path, algo: str) -> None:

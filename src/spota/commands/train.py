@@ -1,5 +1,6 @@
 """`spota train`: train a policy until it is certified, or once with one optimizer, and keep it in a run directory."""
 
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, get_args
@@ -12,6 +13,7 @@ from spota.certifying import certify, describe_result, with_controller
 from spota.commands.output import command, console, print_json, say, warn
 from spota.commands.running import (
     BETA,
+    NO_PAGE,
     choice,
     flag,
     pages_of,
@@ -76,7 +78,7 @@ def train(
     ones, and ends when the upper bound on the gap between them is at most β. The run directory has the policy, its
     certificate and every finished step. The same command with the same --out, or --resume DIR alone, continues a run
     that was interrupted, and shows one that is finished. A run that ends without a certificate says so, and its exit
-    code is 0 like that of any finished run.
+    code is 0 like that of any finished run; it is 1 if the run is complete but its page could not be written.
 
     Settings come from the preset, then from --config, then from the other flags.
 
@@ -144,17 +146,18 @@ def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: boo
     with running(directory, f"{chosen.env}-spota", chosen.table(), env, chosen.spota.beta, tensorboard) as (run, tell):
         result = certify(chosen, env, run, to_all(tell, pages_of(run, env) if report else None))
         beside = with_controller(chosen, env, result.policy, run)
-    if report and chosen.preset != "quick":
-        write_page(run.directory, env, full=True)
+    written = report and write_page(run.directory, env, full=chosen.preset != "quick")
     for warning in beside.warnings if beside else []:
         warn(warning)
     if json:
         print_json(plain({**describe_result(chosen, result, beside), "directory": run.directory}))
-        return
-    page = where_the_page_is(run.directory) if report else ""
-    rival = f"{beside}\n" if beside else ""
-    ending = f"{rival}{_ending(chosen, result)}\n{_next_steps(chosen.env, run.directory)}{page}"
-    say(f"{result.certificate}\n{ending}", console)
+    else:
+        page = where_the_page_is(run.directory) if written else ""
+        rival = f"{beside}\n" if beside else ""
+        ending = f"{rival}{_ending(chosen, result)}\n{_next_steps(chosen.env, run.directory)}{page}"
+        say(f"{result.certificate}\n{ending}", console)
+    if report and not written:
+        sys.exit(NO_PAGE)
 
 
 def _once(chosen: training.Training, directory: Path | None, tensorboard: bool, json: bool) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from spota.policies.contract import Contract
 from spota.policies.controllers import CONTROLLERS, own_controller
 from spota.policies.energy import energy
+from spota.policies.fingerprint import fingerprint
 from spota.policies.lqr import lqr
 from spota.policies.network import FNN, Linear, fnn
 from spota.policies.pd import pd
@@ -21,6 +22,7 @@ __all__ = [
     "Start",
     "energy",
     "find",
+    "fingerprint",
     "first_policy",
     "fnn",
     "load",

@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from spota.types import Env, Signal
 
@@ -50,9 +52,19 @@ class Contract:
     @classmethod
     def from_json(cls, text: str) -> "Contract":
         """Read what `to_json` wrote."""
-        values = json.loads(text)
-        signals = {k: tuple(Signal(**s) for s in values[k]) for k in ("observations", "actions")}
-        return cls(values["env"], values["dt"], **signals)
+        return cls.from_dict(json.loads(text))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Contract":
+        """Read plain values; a signal whose range is empty is refused."""
+        observed, acted = ([_signal(told) for told in values[kind]] for kind in ("observations", "actions"))
+        return cls(values["env"], values["dt"], tuple(observed), tuple(acted))
+
+
+def _signal(told: Mapping[str, Any]) -> Signal:
+    if not told["low"] < told["high"]:
+        raise ValueError(f"the signal {told['name']!r} ranges from {told['low']} to {told['high']}, which is no range.")
+    return Signal(told["name"], told["unit"], told["low"], told["high"])
 
 
 def _names(contract: Contract) -> str:

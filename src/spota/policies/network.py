@@ -1,5 +1,6 @@
 """Policies with parameters: a feed-forward network (FNN 16-16 tanh by default) and a linear map."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import equinox as eqx
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from spota.memory import refuse_beyond_memory
 from spota.policies.contract import Contract
 from spota.types import Env
 
@@ -64,6 +66,8 @@ def fnn(key: Key[Array, ""], env: Env, hidden: tuple[int, ...] = (16, 16)) -> FN
     if not hidden or min(hidden) < 1:
         raise ValueError(f"hidden={hidden}: give the sizes of the hidden layers, e.g. (16, 16).")
     sizes = (len(env.observations), *hidden, len(env.actions))
+    needed = 4.0 * sum(a * b for a, b in pairwise(sizes))
+    refuse_beyond_memory(needed, f"hidden={hidden}:", "write smaller layers")
     orthogonal = jax.nn.initializers.orthogonal()
     gains = (*(1.0 for _ in hidden), 0.01)
     weights = tuple(

@@ -1,18 +1,24 @@
 """Policy files: a NumPy archive of arrays and one JSON text. Nothing in them is ever executed."""
 
-import io
 import json
-import os
-import zipfile
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from spota.archives import Arrays, read_archive
+from spota.documents import check, check_format, parse_json
+from spota.files import write_atomically
 from spota.policies.contract import Contract
+from spota.policies.fingerprint import fingerprint
 from spota.policies.network import FNN, Linear
 
-FORMAT = 1
+FORMAT = 2
+"""Of policy files; `spota/schemas/policy-file.schema.json` says what is in them. Format 1 had no sha256."""
+KIND = "policy file"
+LIMIT = 64 * 2**20
+"""Bytes of the largest policy file that is read: sixteen million parameters."""
 
 
 def save(policy: FNN | Linear, path: str | Path) -> Path:
@@ -25,13 +31,10 @@ def save(policy: FNN | Linear, path: str | Path) -> Path:
         "format": FORMAT,
         "kind": type(policy).__name__,
         "contract": json.loads(policy.contract.to_json()),
+        "sha256": fingerprint(policy),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, about=np.array(json.dumps(about, ensure_ascii=False)), **arrays)
-    temporary.replace(path)
-    return path
+    content = {"about": np.array(json.dumps(about, ensure_ascii=False)), **arrays}
+    return write_atomically(path, lambda file: np.savez(file, allow_pickle=False, **content))
 
 
 def load(path: str | Path) -> FNN | Linear:
@@ -40,42 +43,62 @@ def load(path: str | Path) -> FNN | Linear:
     if not path.is_file():
         raise FileNotFoundError(f"There is no policy file {path}.")
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
-            about = json.loads(str(archive["about"]))
-            arrays = [archive[f"array_{i}"] for i in range(len(archive.files) - 1)]
-        contract = Contract.from_json(json.dumps(about["contract"]))
-        kind, version = about["kind"], about["format"]
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is not a policy file of spota, or it is damaged ({error}).") from error
-    if version != FORMAT:
-        raise ValueError(f"{path} has format {version}; this spota reads format {FORMAT}.")
-    return _build(path, kind, [jnp.asarray(a, jnp.float32) for a in arrays], contract)
+        arrays = read_archive(path, LIMIT)
+        about = parse_json(str(arrays.pop("about")), "what it says about itself")
+        values = _in_order(arrays)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{path} is not a policy file of spota, or it is damaged ({_reason(error)}).") from error
+    check_format(about, (1, FORMAT), KIND, str(path))
+    check(about, KIND, str(path))
+    return _build(path, about, values)
+
+
+def _in_order(arrays: Arrays) -> list[np.ndarray]:
+    """array_0, array_1, … as the numbers that parameters are."""
+    values = [arrays[f"array_{i}"] for i in range(len(arrays))]
+    for value in values:
+        if value.dtype.kind != "f":
+            raise ValueError(f"its parameters have type {value.dtype}, not floating-point numbers")
+    return values
+
+
+def _reason(error: Exception) -> str:
+    text = f"it has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
+    return text.rstrip(".")
 
 
 def _arrays(policy: FNN | Linear) -> tuple:
     return (policy.gains,) if isinstance(policy, Linear) else (*policy.weights, *policy.biases)
 
 
-def _build(path: Path, kind: str, arrays: list, contract: Contract) -> FNN | Linear:
+def _build(path: Path, about: dict[str, Any], values: list[np.ndarray]) -> FNN | Linear:
+    try:
+        contract = Contract.from_dict(about["contract"])
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    with np.errstate(over="ignore"):  # a float64 that is too large is infinite, and so refused
+        arrays = [jnp.asarray(np.asarray(value, np.float32)) for value in values]
     layers = len(arrays) // 2
-    policy = (
-        Linear(arrays[0], contract)
-        if kind == "Linear"
-        else FNN(tuple(arrays[:layers]), tuple(arrays[layers:]), contract)
-    )
-    if kind not in ("Linear", "FNN") or not _fits(policy):
-        raise ValueError(f"{path}: arrays of shape {[a.shape for a in arrays]} are no {kind} for its signals.")
+    linear = about["kind"] == "Linear"
+    if not arrays or (linear and len(arrays) > 1) or (not linear and len(arrays) % 2):
+        raise ValueError(f"{path} has {len(arrays)} arrays, which is no {about['kind']}.")
+    if not _fits(linear, [a.shape for a in arrays], contract):
+        raise ValueError(f"{path}: arrays of shape {[a.shape for a in arrays]} are no {about['kind']} for its signals.")
     if any(not np.isfinite(a).all() for a in arrays):
         raise ValueError(f"{path} has parameters that are not finite; it cannot control anything.")
+    policy = Linear(arrays[0], contract) if linear else FNN(tuple(arrays[:layers]), tuple(arrays[layers:]), contract)
+    if about.get("sha256") not in (None, fingerprint(policy)):
+        raise ValueError(f"{path} was changed after it was written: its sha256 is that of another policy.")
     return policy
 
 
-def _fits(policy: FNN | Linear) -> bool:
-    into, out = len(policy.contract.observations), len(policy.contract.actions)
-    if isinstance(policy, Linear):
-        return policy.gains.shape == (out, into)
-    sizes = (into, *policy.hidden, out)
-    shapes = [w.shape for w in policy.weights]
-    return shapes == list(zip(sizes[1:], sizes[:-1], strict=True)) and [b.shape for b in policy.biases] == [
-        (size,) for size in sizes[1:]
-    ]
+def _fits(linear: bool, shapes: list[tuple[int, ...]], contract: Contract) -> bool:
+    """Whether the arrays lead from the observations to the actions."""
+    into, out = len(contract.observations), len(contract.actions)
+    if linear:
+        return shapes == [(out, into)]
+    weights, biases = shapes[: len(shapes) // 2], shapes[len(shapes) // 2 :]
+    if any(len(shape) != 1 for shape in biases):
+        return False
+    sizes = [into, *(shape[0] for shape in biases)]
+    return sizes[-1] == out and weights == list(zip(sizes[1:], sizes[:-1], strict=True))

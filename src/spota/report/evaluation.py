@@ -3,6 +3,7 @@
 `evaluation.json` holds the fingerprint of its policy; for another policy, or if more is wanted, it is computed again.
 """
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +18,11 @@ from jaxtyping import Array, Key
 
 from spota import attribution, evaluate, policies, rollout
 from spota.animation import ANIMATED, Recording, record
-from spota.certificate import fingerprint
 from spota.domain import Domains
 from spota.envs import PLATFORMS, make
 from spota.files import plain, write_json
 from spota.plots import varied
+from spota.policies import fingerprint
 from spota.report.failures import Failed, Failures, Values, examples, traits
 from spota.report.story import Story
 from spota.split import FAILURE, crash_level
@@ -117,7 +118,8 @@ def evaluate_run(story: Story, env: Env | None = None, full: bool = True, tell: 
         return stored
     others = attribution_others(story.directory, policy) if full else {}
     found = compute(platform, policy, name, full, level, others, tell)
-    write_json(path, found.to_dict())
+    with contextlib.suppress(OSError):  # of a run that is read-only: the next page takes as long again
+        write_json(path, found.to_dict())
     return found
 
 

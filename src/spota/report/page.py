@@ -40,7 +40,7 @@ class Head:
     """How the run ended, as `words.mark` says; it chooses the colour."""
     facts: Sequence[Fact] = ()
     notes: Sequence[str] = ()
-    """Files that could not be read."""
+    """Files that were edited, or could not be read."""
 
 
 def page(material: Material) -> str:
@@ -48,7 +48,8 @@ def page(material: Material) -> str:
     story = material.story
     told = words.verdict(story)
     title = f"{told.title}: {story.env}, {story.directory.name}"
-    head = Head(title, _about(story), told, words.mark(story), tuple(words.facts(story)), story.damaged)
+    notes = (*story.edited, *story.damaged)
+    head = Head(title, _about(story), told, words.mark(story), tuple(words.facts(story)), notes)
     return compose(head, [section for make in ORDER if (section := make(material)) is not None])
 
 
@@ -63,7 +64,7 @@ def compose(head: Head, parts: Sequence[Section]) -> str:
         sentence=html.text(head.verdict.sentence),
         advice=html.paragraph(head.verdict.advice, "advice") if head.verdict.advice else "",
         facts=_facts(head.facts),
-        notes=html.block(html.heading("Files that could not be read") + html.items(head.notes), "notes")
+        notes=html.block(html.heading("Files that were edited, or could not be read") + html.items(head.notes), "notes")
         if head.notes
         else "",
         contents="".join(f'<li><a href="#{part.id}">{escape(part.short)}</a></li>\n' for part in parts),

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from spota.blocks import Arrays, read_block
-from spota.certificate import Certificate
+from spota.certificate import Certificate, differing
+from spota.documents import read_json, read_toml
 from spota.report.story import BLOCKS, GapSamples, Iteration, Kind, Learning, Story
-from spota.run import fingerprint_of
+from spota.run import edited_config, fingerprint_of
 
 NAME = re.compile(rf"solution|iteration-(\d+)/(look-\d+/)?({'|'.join(BLOCKS)})")
 
@@ -36,7 +36,8 @@ def read(directory: str | Path) -> Story:
     kind = _kind(config, iterations)
     result, more = _json(directory / "result.json")
     training = blocks["solution"].told if "solution" in blocks else _so_far(directory, kind, blocks)
-    return Story(directory, config, kind, iterations, training, result, (*damaged, *more))
+    edited = (*_edited_settings(directory, config), *_edited_certificates(directory, iterations))
+    return Story(directory, config, kind, iterations, training, result, (*damaged, *more), edited)
 
 
 def _config(directory: Path) -> dict[str, Any]:
@@ -47,9 +48,29 @@ def _config(directory: Path) -> dict[str, Any]:
             "`spota assess` has made, e.g. spota report runs/cart-pole-spota-20260101-120000."
         )
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return read_toml(path)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}); repair it.") from error
+
+
+def _edited_settings(directory: Path, config: Mapping[str, Any]) -> list[str]:
+    return [f"config.toml was edited after the run began: {edit}." for edit in edited_config(directory, config)]
+
+
+def _edited_certificates(directory: Path, iterations: tuple[Iteration, ...]) -> list[str]:
+    """certificate.json, if it is none of the run's: a page says what the blocks say."""
+    known = [i.certificate for i in iterations if i.certificate is not None]
+    path = directory / "certificate.json"
+    if not known or not path.is_file():
+        return []
+    try:
+        told = Certificate.from_dict(read_json(path), path.name)
+    except (OSError, ValueError) as error:
+        return [f"certificate.json was edited or damaged: {error}"]
+    if told in known:  # of the best so far: a run that goes on may have a better one just now
+        return []
+    edits = min((differing(told, true) for true in known), key=len)
+    return [f"certificate.json was edited: {'; '.join(edits)}. This page shows what the run has found."]
 
 
 def _kind(config: Mapping[str, Any], iterations: tuple[Iteration, ...]) -> Kind:

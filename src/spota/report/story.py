@@ -69,6 +69,8 @@ class Story:
     """result.json: how the run ended."""
     damaged: tuple[str, ...]
     """Files that could not be read, in words."""
+    edited: tuple[str, ...] = ()
+    """Files that say something else than the blocks that they come from, in words."""
 
     @property
     def env(self) -> str:

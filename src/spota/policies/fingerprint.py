@@ -1,0 +1,25 @@
+"""Which policy it is: a digest over all that decides what it does."""
+
+import hashlib
+
+from jaxtyping import PyTree
+
+from spota.blocks import to_arrays
+
+
+def fingerprint(policy: PyTree) -> str | None:
+    """SHA-256 over the policy's kind, its contract, and its arrays with names, types and shapes.
+
+    The contract is part of it because its ranges scale what the policy sees and does. None if the policy holds anything
+    else than arrays.
+    """
+    arrays = to_arrays(policy)
+    if not arrays or any(array.dtype == object for array in arrays.values()):
+        return None
+    digest = hashlib.sha256(type(policy).__name__.encode())
+    if hasattr(policy, "contract"):
+        digest.update(policy.contract.to_json().encode())
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
