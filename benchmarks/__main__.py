@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from spota import devices
+from spota.sim import devices
 
 devices.use_all_cores()
 

@@ -13,14 +13,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from spota.algorithm import find_candidate
-from spota.comparison import compare
-from spota.config import solvers
+from spota.certify.algorithm import find_candidate
+from spota.certify.comparison import compare
+from spota.certify.references import find_references
 from spota.envs import make
 from spota.policies import find
 from spota.polopt.analytic import Analytic
 from spota.polopt.solver import as_solver
-from spota.references import find_references
+from spota.runs.config import solvers
 
 N_G, CANDIDATE, SEED = 20, 2000, 41
 SIZES = {1: 100, 5: 20, 50: 4}

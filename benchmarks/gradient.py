@@ -18,16 +18,16 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import best_seconds
-from spota import randomness, rollout
-from spota.algorithm import find_candidate
-from spota.comparison import compare
+from spota.certify.algorithm import find_candidate
+from spota.certify.comparison import compare
+from spota.certify.references import find_references
 from spota.envs import make
 from spota.polopt import default_solver, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.rows import Rows, row_returns
 from spota.polopt.solver import as_solver
-from spota.references import find_references
-from spota.types import Env, Policy
+from spota.sim import randomness, rollout
+from spota.sim.env import Env, Policy
 
 ROWS = (50, 500)
 CANDIDATE, N_R, N_J, SEED = 500, 50, 8, 7

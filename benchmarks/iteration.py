@@ -14,12 +14,12 @@ from rich.table import Table
 
 from benchmarks.timing import best_seconds
 from spota.commands.output import console
-from spota.domain import Domains
 from spota.envs import make
 from spota.policies import FNN, fnn
 from spota.polopt.ppo import PPO, explore, judged
 from spota.polopt.rows import AXIS, all_rows, my_share
-from spota.types import Env
+from spota.sim.domain import Domains
+from spota.sim.env import Env
 
 DOMAINS = 5
 PARTS = ("rollout", "advantages", "updates")

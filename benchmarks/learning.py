@@ -12,9 +12,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from spota import training
-from spota.config import to_dict
-from spota.run import Run
+from spota.runs import training
+from spota.runs.config import to_dict
+from spota.runs.directory import Run
 
 CASES = (
     ("ball-balancer", "default"),

@@ -14,15 +14,15 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import best_seconds
-from spota.algorithm import find_candidate
-from spota.comparison import Comparison, compare
-from spota.config import solvers
+from spota.certify.algorithm import find_candidate
+from spota.certify.comparison import Comparison, compare
+from spota.certify.references import find_references
 from spota.envs import make
 from spota.polopt import default_solver, reference_solver
 from spota.polopt.solve import Optimizer, solve_many
 from spota.polopt.solver import Solver, as_solver
-from spota.references import find_references
-from spota.types import Env
+from spota.runs.config import solvers
+from spota.sim.env import Env
 
 N_G, N_J = 20, 100
 PPO_ITERATIONS = 20

@@ -10,14 +10,14 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from spota.config import optimizer
-from spota.domain import Domains
 from spota.envs import make
 from spota.policies import fnn
 from spota.polopt.solve import solve
-from spota.rollout import returns
-from spota.training import statistics
-from spota.types import Env
+from spota.runs.config import optimizer
+from spota.runs.training import statistics
+from spota.sim.domain import Domains
+from spota.sim.env import Env
+from spota.sim.rollout import returns
 
 VARIED = ("ball_friction", "ball_mass", "action_delay")
 ALGORITHMS = ("nominal ppo", "udr", "epopt", "epopt, fresh domains")

@@ -8,12 +8,12 @@ import numpy as np
 from rich.table import Table
 
 from benchmarks.timing import best_seconds
-from spota import devices
-from spota import rollout as engine
 from spota.commands.output import console
 from spota.envs import make
 from spota.envs.ball_balancer import BOUNDS, NOISE, SHARPNESS, VOLTS, BallBalancerState, Q, R
 from spota.policies import fnn
+from spota.sim import devices
+from spota.sim import rollout as engine
 
 ROLLOUTS = 4096
 PLAIN_ROLLOUTS = 1024

@@ -9,11 +9,11 @@ from rich.table import Table
 
 from benchmarks.truth import DIRECTORY, run_of
 from spota.api import identity
-from spota.certificate import Certificate
-from spota.certifying import assess
+from spota.certify.certificate import Certificate
 from spota.envs import make
-from spota.plan import resolve
-from spota.run import Run
+from spota.runs.certifying import assess
+from spota.runs.directory import Run
+from spota.runs.plan import resolve
 
 SEEDS = tuple(range(200, 210))
 PRESETS = ("quick", "tuned")

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from benchmarks.rollout import python_loop
 from benchmarks.timing import best_seconds
-from spota import evaluate
+from spota.analysis import evaluate
 from spota.envs import make
 from spota.policies import fnn
 from spota.policies.pd import pd

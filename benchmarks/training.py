@@ -19,13 +19,13 @@ from rich.table import Table
 
 from benchmarks import iteration
 from spota.commands.output import console
-from spota.domain import Domains, repeat
 from spota.envs import make
 from spota.policies import FNN, fnn
 from spota.polopt.ppo import PPO, explore
 from spota.polopt.rows import all_rows
 from spota.polopt.solve import Progress, solve
-from spota.types import Env
+from spota.sim.domain import Domains, repeat
+from spota.sim.env import Env
 
 PYTHON = Path(".bench-venv/bin/python")
 DOMAINS = 5

@@ -18,17 +18,17 @@ from rich.table import Table
 
 from benchmarks.yardstick import CRASH, WAYS, trained, unseen_returns
 from spota import policies
-from spota.assessment import assess_policy
-from spota.blocks import from_arrays, to_arrays
-from spota.certificate import Certificate
-from spota.certifying import certify
+from spota.certify.assessment import assess_policy
+from spota.certify.certificate import Certificate
+from spota.certify.settings import Spota
 from spota.envs import make
-from spota.plan import Plan, resolve
+from spota.files.blocks import from_arrays, to_arrays
 from spota.policies import FNN, fnn
 from spota.polopt import reference_solver
-from spota.run import Run
-from spota.settings import Spota
-from spota.types import Env
+from spota.runs.certifying import certify
+from spota.runs.directory import Run
+from spota.runs.plan import Plan, resolve
+from spota.sim.env import Env
 
 SEEDS = {"cart-pole": tuple(range(100, 110)), "ball-balancer": (100, 101, 102)}
 """Nobody tuned anything to them."""

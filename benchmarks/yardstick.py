@@ -17,8 +17,8 @@ from spota.envs import make
 from spota.policies import FNN, fnn
 from spota.polopt import MANY_DOMAINS, default_solver
 from spota.polopt.solve import solve
-from spota.rollout import returns
-from spota.types import Env, Policy
+from spota.sim.env import Env, Policy
+from spota.sim.rollout import returns
 
 SEEDS = (51, 52, 53)
 UNSEEN, UNSEEN_SEED = 20_000, 1_000

@@ -20,7 +20,7 @@ def on_files(files: Files, config: Any) -> Files:
         text = (ROOT / source).read_text("utf-8")
         text = text.replace("](docs/", "](").replace("](CHANGELOG.md)", "](changelog.md)")
         files.append(File.generated(config, page, content=text))
-    for schema in sorted((ROOT / "src" / "spota" / "schemas").glob("*.json")):
+    for schema in sorted((ROOT / "src" / "spota" / "files" / "schemas").glob("*.json")):
         files.append(File.generated(config, f"schema/{schema.name}", content=schema.read_text("utf-8")))
     return files
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Key
 
 import spota
-from spota.effects import Effects, ObservationNoise
-from spota.types import Scalar
+from spota.sim.effects import Effects, ObservationNoise
+from spota.sim.env import Scalar
 
 # 1. What you know only roughly, with units.
 NU = spota.DomainDistribution(

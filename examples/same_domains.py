@@ -3,8 +3,8 @@
 import equinox as eqx
 
 import spota
-from spota.evaluate import evaluation_keys
-from spota.standings import compare
+from spota.analysis.evaluate import evaluation_keys
+from spota.analysis.standings import compare
 
 
 def main() -> None:

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from spota.domain import DomainDistribution, Parameter
-from spota.effects import ActionDelay, Effects
-from spota.marginals import Constant, Integers, TruncatedNormal, Uniform
-from spota.types import Env, Scalar, Signal
+from spota.sim.domain import DomainDistribution, Parameter
+from spota.sim.effects import ActionDelay, Effects
+from spota.sim.env import Env, Scalar, Signal
+from spota.sim.marginals import Constant, Integers, TruncatedNormal, Uniform
 
 NU = DomainDistribution(
     strong=Parameter(Uniform(-1.0, 1.0), "m", "where the bowl is", nominal=0.2),

@@ -19,10 +19,12 @@ import jax
 import numpy as np
 import tomli_w
 
-from spota import domain_set, plan, policies
-from spota.certificate import Certificate
-from spota.documents import read_json
+from spota import policies
+from spota.certify.certificate import Certificate
 from spota.envs import make
+from spota.files.documents import read_json
+from spota.runs import plan
+from spota.sim import domain_set
 
 GIGABYTE = 2**30
 ENV, CART_POLE = make("catapult"), make("cart-pole")

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from spota.comparison import _scores
+from spota.certify.comparison import _scores
 from spota.envs import catapult
 from spota.polopt import exact
 from spota.polopt.solve import Progress, Solution

@@ -8,7 +8,7 @@ from benchmarks.numpy_cart_pole import CartPole, CartPoles, State
 
 from spota.envs import make
 from spota.policies import lqr
-from spota.rollout import watch
+from spota.sim.rollout import watch
 
 N = 12
 ENV = make("cart-pole").wearing(noise=None)

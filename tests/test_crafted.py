@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import crafted
-from spota import config, domain_set, plan, policies
-from spota.certificate import Certificate
-from spota.documents import read_json
+from spota import policies
+from spota.certify.certificate import Certificate
+from spota.files.documents import read_json
+from spota.runs import config, plan
+from spota.sim import domain_set
 
 HARMLESS = ("two of a name",)  # what follows an archive is not looked at
 POLICIES = {name: data for name, data in crafted.crafted_policies().items() if name not in HARMLESS}
@@ -141,7 +143,7 @@ def test_what_was_spoilt_was_whole_before(tmp_path):
 
 def test_arrays_survive_the_careful_reader(tmp_path):
     arrays = {"a": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "b": np.array("ξ"), "c": np.zeros((0, 3), bool)}
-    from spota.archives import read_archive
+    from spota.files.archives import read_archive
 
     for save in (np.savez, np.savez_compressed):
         save(tmp_path / "a.npz", **arrays)

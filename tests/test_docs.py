@@ -16,9 +16,9 @@ import pytest
 import tyro
 
 import spota
+from spota.certify.settings import Spota
 from spota.cli import COMMANDS, command
 from spota.polopt.analytic import Analytic
-from spota.settings import Spota
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import crafted
-from spota import documents, domain_set, policies
-from spota.certificate import FORMAT, Certificate
-from spota.documents import check, schema_of
+from spota import policies
+from spota.certify.certificate import FORMAT, Certificate
 from spota.envs import PLATFORMS, make
+from spota.files import documents
+from spota.files.documents import check, schema_of
+from spota.sim import domain_set
 
 KINDS = ("certificate", "policy file", "domain set")
 FORMAT_1 = Path(__file__).parent / "data" / "certificate-format-1.json"

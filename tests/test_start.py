@@ -11,15 +11,15 @@ import jax
 import pytest
 
 import spota
-from spota import compiled
 from spota.cli import COMMANDS, command, main
+from spota.sim import compiled
 
 SLOW = ("jax", "equinox", "numpyro", "scipy", "matplotlib", "plotly")
 
 TRAINING = """
 import sys
 sys.path.insert(0, {place!r})
-from spota import compiled
+from spota.sim import compiled
 kept = compiled.keep_programs()
 import hashlib, jax, numpy as np
 from point_mass import PointMass
@@ -73,7 +73,7 @@ def test_everything_that_spota_names_is_there():
     for name in spota.__all__:
         assert getattr(spota, name) is not None
     assert set(spota.__all__) <= set(dir(spota))
-    assert python("import spota; print(spota.effects.Effects.__name__)") == "Effects\n"
+    assert python("import spota; print(spota.sim.effects.Effects.__name__)") == "Effects\n"
     with pytest.raises(AttributeError, match="'trian'"):
         spota.trian  # noqa: B018  # type: ignore[attr-defined]
 

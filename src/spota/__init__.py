@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spota.api import assess, train
-    from spota.domain import DomainDistribution, Empirical, Parameter
     from spota.envs import make
-    from spota.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
     from spota.policies import FNN, Linear, find, fnn, load, save
-    from spota.rollout import collect, returns
-    from spota.types import Env, Policy, Signal, Trajectories
+    from spota.sim.domain import DomainDistribution, Empirical, Parameter
+    from spota.sim.env import Env, Policy, Signal, Trajectories
+    from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
+    from spota.sim.rollout import collect, returns
 
 __all__ = [
     "FNN",
@@ -45,12 +45,12 @@ __all__ = [
 
 _HOMES = {
     "api": ("assess", "train"),
-    "domain": ("DomainDistribution", "Empirical", "Parameter"),
+    "sim.domain": ("DomainDistribution", "Empirical", "Parameter"),
     "envs": ("make",),
-    "marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
+    "sim.marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
     "policies": ("FNN", "Linear", "find", "fnn", "load", "save"),
-    "rollout": ("collect", "returns"),
-    "types": ("Env", "Policy", "Signal", "Trajectories"),
+    "sim.rollout": ("collect", "returns"),
+    "sim.env": ("Env", "Policy", "Signal", "Trajectories"),
 }
 
 

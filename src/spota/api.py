@@ -13,21 +13,23 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
-from spota import certifying, config, devices
-from spota.algorithm import Result
-from spota.assessment import Assessment
-from spota.checks import check_env, check_policy
-from spota.clipping import clipping_warning
+from spota.certify.algorithm import Result
+from spota.certify.assessment import Assessment
+from spota.certify.events import Listener, to_all
+from spota.certify.settings import Spota
 from spota.envs import PLATFORMS, make
-from spota.events import Listener, to_all
-from spota.live import Live
-from spota.plan import OWN, Plan, complete, flag_tables
 from spota.policies import find, fingerprint
+from spota.policies.clipping import clipping_warning
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import Solver
-from spota.run import Run
-from spota.settings import Spota
-from spota.types import Env, Policy
+from spota.runs import certifying, config
+from spota.runs.directory import Run
+from spota.runs.plan import OWN, Plan, complete, flag_tables
+from spota.show.live import Live
+from spota.sim import devices
+from spota.sim.checks import check_env, check_policy
+from spota.sim.env import Env, Policy
+from spota.text import suggest
 
 Settings = Mapping[str, Any]
 
@@ -154,7 +156,7 @@ def identity(policy: Policy, env: Env) -> str:
 def _check_preset(preset: str) -> None:
     names = get_args(config.Preset)
     if preset not in names:
-        raise ValueError(f"There is no preset {preset!r}; {config.suggest(str(preset), names)}")
+        raise ValueError(f"There is no preset {preset!r}; {suggest(str(preset), names)}")
 
 
 def _platform(env: str | Env) -> Env:

@@ -13,7 +13,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from spota import compiled
+from spota.sim import compiled
 
 COMMANDS = {
     "envs": "List the platforms, with the distribution of every domain parameter.",
@@ -65,7 +65,7 @@ def _run(arguments: list[str]) -> None:
             sys.stdout.write(f"spota {version('spota')}\n")
         elif arguments[:1] and arguments[0] in COMMANDS:
             compiled.keep_programs()
-            importlib.import_module("spota.devices").use_all_cores()
+            importlib.import_module("spota.sim.devices").use_all_cores()
             tyro.cli(command(arguments[0]), prog=f"spota {arguments[0]}", args=arguments[1:])
         else:  # help, or a name that is no command
             tyro.extras.subcommand_cli_from_dict(_summaries(), prog="spota", description=ABOUT, args=arguments)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spota import rollout
 from spota.envs import make
 from spota.envs.ball_balancer import BOUNDS, NU, BallBalancerParams, BallBalancerState
 from spota.policies.pd import pd
+from spota.sim import rollout
 
 ENV = make("ball-balancer")
 EFFECTS = ("threshold_x_pos", "threshold_x_neg", "threshold_y_pos", "threshold_y_neg", "action_delay")

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from spota import rollout
 from spota.envs import catapult, make
 from spota.envs.catapult import MAX_EXTENSION, CatapultParams
+from spota.sim import rollout
 
 SIGMA = 0.15
 

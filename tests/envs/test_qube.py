@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lagrange import drifts, energy, errors, flow, reference, rod
 
-from spota import rollout
 from spota.envs import make
 from spota.envs.qube import NU, QubeParams, QubeState, accelerations, motor_torque
 from spota.policies.lqr import lqr
+from spota.sim import rollout
 
 STEPS = (
     0.001,

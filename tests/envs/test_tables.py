@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spota import rollout
 from spota.envs import PLATFORMS, ball_balancer, cart_pole, catapult, make, qube
 from spota.policies.lqr import lqr
 from spota.policies.pd import pd
-from spota.types import Env, Policy
+from spota.sim import rollout
+from spota.sim.env import Env, Policy
 
 DRAWS = 100_000
 

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spota import rollout
 from spota.envs import make
 from spota.envs.cart_pole import CartPoleSwingUp
 from spota.envs.qube import QubeSwingUp
 from spota.policies.energy import energy
+from spota.sim import rollout
 
 NOMINAL, RANDOM = 16, 184
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from spota import policies, rollout
+from spota import policies
 from spota.envs import make
 from spota.policies.lqr import linearise
+from spota.sim import rollout
 
 CART_POLE, BALL = make("cart-pole"), make("ball-balancer")
 

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from spota.domain import DomainDistribution, Parameter
-from spota.effects import Effects
-from spota.marginals import Uniform
 from spota.policies import FNN, fnn, lqr
-from spota.types import Env, Scalar, Signal
+from spota.sim.domain import DomainDistribution, Parameter
+from spota.sim.effects import Effects
+from spota.sim.env import Env, Scalar, Signal
+from spota.sim.marginals import Uniform
 
 NU = DomainDistribution(mass=Parameter(Uniform(0.5, 1.5), "kg", "mass", "m", sign="positive"))
 

@@ -17,8 +17,8 @@ from spota.policies import fnn
 from spota.polopt.analytic import Analytic
 from spota.polopt.rows import Rows, all_rows
 from spota.polopt.solve import solve
-from spota.rollout import returns
-from spota.types import Env
+from spota.sim.env import Env
+from spota.sim.rollout import returns
 
 
 @dataclass(frozen=True, eq=False)

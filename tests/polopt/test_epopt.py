@@ -10,13 +10,13 @@ import pytest
 from one_device import on_one_device
 from point_mass import PointMass, regulator
 
-from spota import plan
 from spota.envs import make
 from spota.policies import fnn
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO, exploring
 from spota.polopt.rows import Rows, all_rows, row_returns
 from spota.polopt.solve import solve
+from spota.runs import plan
 
 ENV = PointMass()
 DOMAINS = ENV.domain.sample(jax.random.key(1), 5)

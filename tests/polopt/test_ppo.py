@@ -14,15 +14,15 @@ from jaxtyping import Array, Key
 from one_device import on_one_device
 from point_mass import PointMass
 
-from spota.domain import DomainDistribution, Parameter
-from spota.effects import Effects, ObservationNoise
 from spota.envs import make
-from spota.marginals import Constant
 from spota.policies import fnn
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO, Actor, explore, judged, normalised, shuffled
 from spota.polopt.rows import all_rows
-from spota.types import Env, Scalar, Signal
+from spota.sim.domain import DomainDistribution, Parameter
+from spota.sim.effects import Effects, ObservationNoise
+from spota.sim.env import Env, Scalar, Signal
+from spota.sim.marginals import Constant
 
 GAMMA = 0.6
 SETTING = PPO(iterations=300, rollouts=8, learning_rate=1e-2, gamma=GAMMA, lam=0.9, epochs=4, minibatches=1)

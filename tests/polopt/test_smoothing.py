@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spota.domain import DomainDistribution, Empirical, Parameter
 from spota.envs import make
-from spota.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
 from spota.polopt.analytic import Analytic
 from spota.polopt.rows import all_rows
 from spota.polopt.smoothing import smoothed
+from spota.sim.domain import DomainDistribution, Empirical, Parameter
+from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
 
 TABLE = make("cart-pole").domain
 KEY = jax.random.key(0)

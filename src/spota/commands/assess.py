@@ -6,11 +6,9 @@ from typing import Annotated, get_args
 
 import tyro
 
-from spota import plan
 from spota.api import identity, named_in_plan
-from spota.assessment import Assessment
-from spota.certifying import assess as assess_as_planned
-from spota.certifying import describe_assessment
+from spota.certify.assessment import Assessment
+from spota.certify.events import to_all
 from spota.commands.output import console, print_json, say
 from spota.commands.running import (
     BETA,
@@ -26,10 +24,12 @@ from spota.commands.running import (
     write_page,
 )
 from spota.commands.sources import contestants, warn_of_clipping
-from spota.config import SOLVERS, Preset, from_flags
-from spota.events import to_all
-from spota.files import plain
-from spota.live import duration
+from spota.files.atomic import plain
+from spota.runs import plan
+from spota.runs.certifying import assess as assess_as_planned
+from spota.runs.certifying import describe_assessment
+from spota.runs.config import SOLVERS, Preset, from_flags
+from spota.text import duration
 
 SET_HELP = (
     "Settings as TABLE.NAME=VALUE, e.g. --set spota.n_r=10 reference.iterations=50 candidate.iterations=300; `spota "

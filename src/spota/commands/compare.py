@@ -6,13 +6,13 @@ from typing import Annotated
 
 import tyro
 
-from spota import evaluate, standings
+from spota.analysis import evaluate, standings
+from spota.analysis.standings import Standings
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
 from spota.commands.sources import contestants, domains_of, warn_of_clipping
-from spota.domain import count
-from spota.files import plain, write_json
-from spota.standings import Standings
+from spota.files.atomic import plain, write_json
+from spota.sim.domain import count
 
 
 def compare(
@@ -50,7 +50,7 @@ def compare(
         out: Where comparison.json and the page comparison.html go.
         json: Print one JSON document instead of a table.
     """
-    from spota.report import write_comparison  # slow to import
+    from spota.show.report import write_comparison  # slow to import
 
     platform, chosen = contestants(policies, env, noise)
     k_domains, k_rollouts = evaluate.evaluation_keys(seed)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from spota.certificate import METHODS
-from spota.studies.intervals import COLUMNS, PILOT, UNSEEN, Coverage
-from spota.studies.procedure import Counts
-from spota.studies.rope import TOP
+from spota.certify.certificate import METHODS
+from spota.experiments.intervals import COLUMNS, PILOT, UNSEEN, Coverage
+from spota.experiments.rope import TOP
+from spota.experiments.whole_runs import Counts
 
 CHOSEN = "split"
 GAPS_ALONE = "studentized_reference"
@@ -88,8 +88,7 @@ PROCEDURE = """
 
 An interval that is right in 95 % of all comparisons is not yet a run that is right. A run tries one candidate after the
 other, looks at each several times while references join, and stops when a bound happens to be low enough. So we count
-runs: {runs} of each kind, as `spota.algorithm.spota` does them, stopping included (standard error {error:.1f} points at
-95 %).
+runs: {runs} of each kind, stopping included (standard error {error:.1f} points at 95 %).
 
 **The problem.** A rope is pulled once, and every rope has its own best pull; to be off costs quadratically. On a share
 p of the ropes a pull beyond a limit tears the rope, and earns nothing of {top:.0f}. The limits lie just below the mean

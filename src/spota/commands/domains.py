@@ -5,9 +5,10 @@ from typing import Annotated
 
 import tyro
 
-from spota import domain_set, evaluate
+from spota.analysis import evaluate
 from spota.commands.output import command, console, print_json
 from spota.envs import make
+from spota.sim import domain_set
 
 
 def domains(

@@ -6,9 +6,9 @@ import tyro
 from rich.table import Table
 
 from spota.commands.output import console, print_json
-from spota.domain import Parameter
 from spota.envs import PLATFORMS, make
-from spota.types import Env
+from spota.sim.domain import Parameter
+from spota.sim.env import Env
 
 OUTSIDE = (
     "  * The nominal value lies outside the distribution, which never draws it: each is stated for itself. "

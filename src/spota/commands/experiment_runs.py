@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from spota.algorithm import Result
+from spota.certify.algorithm import Result
+from spota.certify.events import Event, Listener
 from spota.commands.output import progress_console, say, warn
 from spota.envs import make
-from spota.events import Event, Listener
 from spota.experiments.training_runs import run_spota, run_training
-from spota.live import Live
-from spota.plan import Plan
-from spota.training import Trained, Training
+from spota.runs.plan import Plan
+from spota.runs.training import Trained, Training
+from spota.show.live import Live
 
 
 def run_all(

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import tyro
 
-from spota import attribution, evaluate
-from spota.attribution import Explanation
+from spota.analysis import attribution, evaluate
+from spota.analysis.attribution import Explanation
+from spota.analysis.worst import WorstDomain
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
 from spota.commands.sources import contestants, domains_of
-from spota.files import check_writable, plain, write_json
-from spota.worst import WorstDomain
+from spota.files.atomic import check_writable, plain, write_json
 
 SHOWN = 8
 """Parameters that a table shows; the file has all."""

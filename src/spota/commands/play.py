@@ -6,10 +6,11 @@ from typing import Annotated
 import jax
 import tyro
 
-from spota import animation, policies
+from spota import policies
+from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import console, print_json
 from spota.envs import make
-from spota.evaluate import evaluation_keys
+from spota.show import animation
 
 
 def play(

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 
 import tyro
 
-from spota.algorithm import Result
-from spota.certificate import Certificate
+from spota.certify.algorithm import Result
+from spota.certify.certificate import Certificate
+from spota.certify.events import Assessed, Event
+from spota.certify.settings import Spota
 from spota.commands.coverage_page import coverage_page
 from spota.commands.output import console, print_json, print_table, progress_console
-from spota.config import suggest
 from spota.envs import catapult
-from spota.events import Assessed, Event
-from spota.files import write_atomically, write_json
+from spota.experiments import example, intervals, whole_runs
+from spota.files.atomic import write_atomically, write_json
 from spota.polopt import exact
-from spota.settings import Spota
-from spota.studies import example, intervals, procedure
+from spota.text import suggest
 
 STUDIES = ("catapult", "coverage", "convergence", "sweeps")
 SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference", "split")
@@ -90,10 +90,11 @@ def _refuse(flags: dict[str, tuple[Any, str]], what: str) -> None:
 
 
 def _catapult(seed: int, quick: bool, directory: Path, json: bool) -> None:
-    from spota import plots  # slow to import
+    from spota.experiments import figures  # slow to import
+    from spota.show import plots
 
     drawn = example.illustrative_example(seed)
-    files = plots.save(plots.illustrative_example(drawn), directory / "catapult")
+    files = plots.save(figures.illustrative_example(drawn), directory / "catapult")
     result = example.spota_on_the_catapult(seed, _two_iterations() if quick else None, _tell)
     document = {"seed": seed, **drawn.to_dict(), "spota": _run(result), "files": [str(f) for f in files]}
     write_json(directory / "catapult.json", document)
@@ -118,10 +119,11 @@ _FIGURES = {"G(θᶜ)": "gap", "Ĝ_30(θᶜ)": "estimated_gap_30", "SOB at n = 3
 
 
 def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
-    from spota import plots  # slow to import
+    from spota.experiments import figures  # slow to import
+    from spota.show import plots
 
     rows, crashes = (_covered(seed, quick, cases) for cases in (intervals.cases(quick), intervals.crash_cases(quick)))
-    files = plots.save(plots.coverage(rows), directory / "coverage")
+    files = plots.save(figures.coverage(rows), directory / "coverage")
     runs = _counted(seed, quick)
     studied = {"cases": rows, "crashes": crashes, "runs": runs}
     counted = {name: [row.to_dict() for row in some] for name, some in studied.items()}
@@ -142,15 +144,15 @@ def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
     console.print(f"Wrote {', '.join(map(str, (*files, page)))}.", soft_wrap=True)
 
 
-def _counted(seed: int, quick: bool) -> list[procedure.Counts]:
+def _counted(seed: int, quick: bool) -> list[whole_runs.Counts]:
     rows = []
-    for kind in procedure.kinds(quick):
+    for kind in whole_runs.kinds(quick):
         progress_console.print(f"runs of SPOTA, {kind.procedure}: failures on {100 * kind.weak:g} % …", style="dim")
-        rows.append(procedure.count(seed, kind, QUICK_RUNS if quick else procedure.RUNS))
+        rows.append(whole_runs.count(seed, kind, QUICK_RUNS if quick else whole_runs.RUNS))
     return rows
 
 
-def _run_line(counts: procedure.Counts) -> tuple[str, ...]:
+def _run_line(counts: whole_runs.Counts) -> tuple[str, ...]:
     kind = counts.kind
     figures = (getattr(counts, name) for name in list(RUN_COLUMNS.values())[2:])
     return kind.procedure, f"{100 * kind.weak:g} %", *(f"{figure:.1f}" for figure in figures)

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
-from spota import plots
-from spota.algorithm import Result
-from spota.certificate import figure, percent
+from spota.certify.algorithm import Result
+from spota.certify.events import BlockFinished, Event
 from spota.commands.experiment_runs import resumable, run_all
 from spota.commands.output import console, print_json, print_table, say
-from spota.events import BlockFinished, Event
-from spota.experiments import convergence
+from spota.experiments import convergence, figures
 from spota.experiments.convergence import Convergence, Iteration
-from spota.files import plain, write_json
-from spota.plan import Plan
+from spota.files.atomic import plain, write_json
+from spota.runs.plan import Plan
+from spota.show import plots
+from spota.text import figure, percent
 
 COLUMNS = (
     "iteration",
@@ -68,7 +68,7 @@ def _by_platform(plans: Mapping[str, Plan], directory: Path) -> list[Convergence
 def _draw(one: Convergence, directory: Path) -> list[Path]:
     lines = one.iterations
     sizes = [i.n_c for i in lines], [i.n_r for i in lines]
-    picture = plots.convergence(one.ucbog, one.median_gaps, *sizes, one.threshold, one.env)
+    picture = figures.convergence(one.ucbog, one.median_gaps, *sizes, one.threshold, one.env)
     return plots.save(picture, directory / f"convergence-{one.env}")
 
 

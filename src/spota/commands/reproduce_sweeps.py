@@ -4,16 +4,17 @@ import json as json_format
 from pathlib import Path
 from typing import Any
 
-from spota import plots, policies
-from spota.certificate import figure
+from spota import policies
+from spota.analysis.evaluate import Sweep
 from spota.commands.experiment_runs import resumable, run_all
 from spota.commands.output import console, print_json, print_table, say
 from spota.commands.progress import bar
 from spota.envs import make
-from spota.evaluate import Sweep
 from spota.experiments import sweeps
-from spota.files import plain, write_json
-from spota.types import Policy
+from spota.files.atomic import plain, write_json
+from spota.show import plots
+from spota.sim.env import Policy
+from spota.text import figure
 
 COLUMNS = ("policy", "return at nominal", "lowest", f"keeps {100 * sweeps.KEPT:.0f} % of it")
 

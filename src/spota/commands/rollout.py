@@ -8,13 +8,13 @@ import numpy as np
 import tyro
 
 from spota import policies
+from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import print_json, print_table
 from spota.commands.sources import domains_of, warn_of_clipping
-from spota.domain import count
 from spota.envs import make
-from spota.evaluate import evaluation_keys
-from spota.rollout import Outcome, returns
-from spota.types import Env
+from spota.sim.domain import count
+from spota.sim.env import Env
+from spota.sim.rollout import Outcome, returns
 
 
 def rollout(

@@ -9,14 +9,14 @@ from typing import Any
 
 import tyro
 
+from spota.certify.events import Assessed, BlockFinished, Event, Listener, Solving, to_all
 from spota.commands.output import command, progress_console, say, warn
 from spota.commands.progress import bar
-from spota.config import Table, read_toml
-from spota.events import Assessed, BlockFinished, Event, Listener, Solving, to_all
-from spota.live import Live
-from spota.run import Run, new_directory
-from spota.tensorboard import TensorBoard, writer_class
-from spota.types import Env
+from spota.runs.config import Table, read_toml
+from spota.runs.directory import Run, new_directory
+from spota.show.live import Live
+from spota.show.tensorboard import TensorBoard, writer_class
+from spota.sim.env import Env
 
 NO_PAGE = 1
 """How a command ends whose work is complete and whose page could not be written."""
@@ -100,7 +100,7 @@ def where_the_page_is(directory: Path) -> str:
 
 def write_page(directory: Path, env: Env, full: bool) -> bool:
     """Write report.html; a page that cannot be written costs nobody the run, but is told. Whether it was written."""
-    from spota import report  # slow to import
+    from spota.show import report  # slow to import
 
     try:
         if full:

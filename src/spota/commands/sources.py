@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from spota import domain_set, evaluate, policies
-from spota.clipping import clipping_warning
+from spota import policies
+from spota.analysis import evaluate
 from spota.commands.output import warn
-from spota.domain import Domains
 from spota.envs import make
-from spota.types import Env, Policy
+from spota.policies.clipping import clipping_warning
+from spota.sim import domain_set
+from spota.sim.domain import Domains
+from spota.sim.env import Env, Policy
 
 
 def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> tuple[Env, dict[str, Policy]]:

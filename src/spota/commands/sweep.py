@@ -9,14 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from spota import evaluate
-from spota.certificate import figure
+from spota.analysis import evaluate
+from spota.analysis.evaluate import Axis, Sweep
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
 from spota.commands.sources import contestants, domains_of
-from spota.domain import count
-from spota.evaluate import Axis, Sweep
-from spota.files import plain, write_json
+from spota.files.atomic import plain, write_json
+from spota.sim.domain import count
+from spota.text import figure
 
 MAP_ROLLOUTS = 50
 MAP_POINTS = 11
@@ -108,7 +108,7 @@ def sweep(
 def _write(
     result: Sweep, sources: dict[str, str], seed: int, on: Path | None, out: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
-    from spota import plots  # slow to import
+    from spota.show import plots  # slow to import
 
     directory = out or Path("runs") / "-".join(("sweep", result.env, *(axis.name for axis in result.axes)))
     picture = plots.sweep(result) if len(result.axes) == 1 else plots.sweep_map(result)

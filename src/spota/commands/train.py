@@ -7,9 +7,9 @@ from typing import Annotated, get_args
 
 import tyro
 
-from spota import plan, training
-from spota.algorithm import Result
-from spota.certifying import certify, describe_result, with_controller
+from spota.certify.algorithm import Result
+from spota.certify.events import listening, to_all
+from spota.certify.settings import Spota
 from spota.commands.output import command, console, print_json, say, warn
 from spota.commands.running import (
     BETA,
@@ -24,16 +24,16 @@ from spota.commands.running import (
     where_the_page_is,
     write_page,
 )
-from spota.config import ALGORITHMS, SOLVERS, Preset, from_flags, suggest, to_dict
 from spota.envs import make
-from spota.events import listening, to_all
-from spota.files import plain
-from spota.live import duration
+from spota.files.atomic import plain
 from spota.policies import Start
 from spota.polopt import FROM_CONTROLLER
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
-from spota.settings import Spota
+from spota.runs import plan, training
+from spota.runs.certifying import certify, describe_result, with_controller
+from spota.runs.config import ALGORITHMS, SOLVERS, Preset, from_flags, to_dict
+from spota.text import duration, suggest
 
 ALGORITHMS_AND_SPOTA = ("spota", *ALGORITHMS)
 START = f"controller on {', '.join(FROM_CONTROLLER)}; new on the others"
@@ -187,7 +187,7 @@ def _ending(chosen: plan.Plan, result: Result) -> str:
 
 
 def _next_steps(env: str, directory: Path) -> str:
-    from spota.animation import ANIMATED  # slow to import
+    from spota.show.animation import ANIMATED  # slow to import
 
     rollout, play = (command(name, env, "--policy", directory) for name in ("rollout", "play"))
     if env not in ANIMATED:

@@ -8,8 +8,8 @@ import tyro
 
 from spota.commands.output import console, print_json
 from spota.commands.running import say
-from spota.verification import Verification
-from spota.verification import verify as look_at
+from spota.runs.verification import Verification
+from spota.runs.verification import verify as look_at
 
 EDITED = 1
 """The exit code if something is not as it was written."""

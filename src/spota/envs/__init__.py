@@ -1,15 +1,15 @@
 """The platforms, by name."""
 
 import dataclasses
-import difflib
 from functools import cache
 
-from spota.effects import ActionDelay
 from spota.envs.ball_balancer import BallBalancer
 from spota.envs.cart_pole import CartPole, CartPoleSwingUp
 from spota.envs.catapult import Catapult
 from spota.envs.qube import Qube, QubeSwingUp
-from spota.types import Env
+from spota.sim.effects import ActionDelay
+from spota.sim.env import Env
+from spota.text import suggest
 
 PLATFORMS: dict[str, type[Env]] = {
     env.name: env for env in (BallBalancer, CartPole, CartPoleSwingUp, Qube, QubeSwingUp, Catapult)
@@ -20,9 +20,7 @@ PLATFORMS: dict[str, type[Env]] = {
 def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> Env:
     """The platform of that name: `make("cart-pole")`, `make("cart-pole", noise=False)`."""
     if name not in PLATFORMS:
-        near = difflib.get_close_matches(name, PLATFORMS, 1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(PLATFORMS)}."
-        raise ValueError(f"There is no platform {name!r}; {hint}")
+        raise ValueError(f"There is no platform {name!r}; {suggest(name, PLATFORMS)}")
     env = PLATFORMS[name]()  # type: ignore[call-arg]  # every platform has defaults
     if not noise:
         env = env.wearing(noise=None)

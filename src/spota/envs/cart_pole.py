@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from spota.domain import DomainDistribution, Parameter
-from spota.effects import ActionDelay, Effects, ObservationNoise
 from spota.envs.integrate import exponentiated_cost, symplectic_euler, wrap
-from spota.marginals import Constant, Integers, TruncatedNormal, Uniform
-from spota.types import Env, Scalar, Signal
+from spota.sim.domain import DomainDistribution, Parameter
+from spota.sim.effects import ActionDelay, Effects, ObservationNoise
+from spota.sim.env import Env, Scalar, Signal
+from spota.sim.marginals import Constant, Integers, TruncatedNormal, Uniform
 
 NU = DomainDistribution(
     gravity=Parameter(TruncatedNormal(9.81, 1.962), "m/s²", "gravity constant", "g", sign="positive"),

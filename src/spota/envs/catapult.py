@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from spota.domain import DomainDistribution, Parameter
-from spota.effects import Effects
-from spota.marginals import Bernoulli
-from spota.types import Env, Scalar, Signal
+from spota.sim.domain import DomainDistribution, Parameter
+from spota.sim.effects import Effects
+from spota.sim.env import Env, Scalar, Signal
+from spota.sim.marginals import Bernoulli
 
 GRAVITY = (3.71, 8.87)  # g_M, g_V [m/s²], tab_params_ill_exmpl
 STIFFNESS = (1000.0, 3000.0)  # k_M, k_V [N/m]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 
-from spota.types import Scalar
+from spota.sim.env import Scalar
 
 Coordinates = tuple[Scalar, ...]
 

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from spota.domain import DomainDistribution, Parameter
-from spota.effects import ActionDelay, Effects, ObservationNoise
 from spota.envs.integrate import exponentiated_cost, symplectic_euler, wrap
-from spota.marginals import Integers, TruncatedNormal
-from spota.types import Env, Scalar, Signal
+from spota.sim.domain import DomainDistribution, Parameter
+from spota.sim.effects import ActionDelay, Effects, ObservationNoise
+from spota.sim.env import Env, Scalar, Signal
+from spota.sim.marginals import Integers, TruncatedNormal
 
 
 def _fifth(mean: float, unit: str, meaning: str, symbol: str) -> Parameter:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from spota import plan
-from spota.algorithm import Result
-from spota.certificate import percent
-from spota.certifying import figures
+from spota.certify.algorithm import Result
 from spota.envs import make
-from spota.plan import Plan
+from spota.runs import plan
+from spota.runs.certifying import figures
+from spota.runs.plan import Plan
+from spota.text import percent
 
 PLATFORMS = ("ball-balancer", "cart-pole")
 RUNS = 5

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from spota import evaluate, plan, training
+from spota.analysis import evaluate
+from spota.analysis.evaluate import Policies, Sweep, Tell
 from spota.envs import make
-from spota.evaluate import Policies, Sweep, Tell
-from spota.plan import Plan
-from spota.training import Training
+from spota.runs import plan, training
+from spota.runs.plan import Plan
+from spota.runs.training import Training
 
 KEPT = 0.9
 """The share of its return at the nominal value that a policy is asked to keep."""

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from spota import training
-from spota.algorithm import Result
-from spota.certifying import certify
-from spota.config import to_dict
+from spota.certify.algorithm import Result
+from spota.certify.events import Listener, listening
 from spota.envs import make
-from spota.events import Listener, listening
-from spota.plan import Plan
-from spota.run import Run
-from spota.training import Trained, Training
+from spota.runs import training
+from spota.runs.certifying import certify
+from spota.runs.config import to_dict
+from spota.runs.directory import Run
+from spota.runs.plan import Plan
+from spota.runs.training import Trained, Training
 
 Warn = Callable[[str], None]
 

@@ -1,6 +1,5 @@
 """Policies by name or file."""
 
-import difflib
 from pathlib import Path
 
 from spota.policies.contract import Contract
@@ -12,7 +11,8 @@ from spota.policies.network import FNN, Linear, fnn
 from spota.policies.pd import pd
 from spota.policies.start import Start, first_policy
 from spota.policies.storage import load, save
-from spota.types import Env, Policy
+from spota.sim.env import Env, Policy
+from spota.text import suggest
 
 __all__ = [
     "CONTROLLERS",
@@ -40,11 +40,9 @@ def find(source: str | Path, env: Env) -> Policy:
     path = Path(source)
     path = path / "policy.npz" if path.is_dir() else path
     if not path.is_file():
-        near = difflib.get_close_matches(str(source), CONTROLLERS, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"{source!s} is neither a controller nor a file; {hint}"
-            f"write one of {', '.join(CONTROLLERS)}, or a policy file such as policy.npz."
+            f"{source!s} is neither a policy file, a run directory nor a controller; "
+            f"of controllers, {suggest(str(source), CONTROLLERS)}"
         )
     policy = load(path)
     policy.contract.check(env)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spota.types import Env, Signal
+from spota.sim.env import Env, Signal
 
 
 @dataclass(frozen=True)

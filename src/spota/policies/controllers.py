@@ -8,12 +8,12 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from spota import rollout
-from spota.domain import Domains
 from spota.policies.energy import energy
 from spota.policies.lqr import lqr
 from spota.policies.pd import pd
-from spota.types import Env, Policy
+from spota.sim import rollout
+from spota.sim.domain import Domains
+from spota.sim.env import Env, Policy
 
 CONTROLLERS: dict[str, Callable[[Env], Policy]] = {"pd": pd, "lqr": lqr, "energy": energy}
 

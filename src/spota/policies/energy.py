@@ -15,7 +15,7 @@ from spota.envs.cart_pole import CartPole, CartPoleSwingUp
 from spota.envs.qube import Qube, QubeSwingUp
 from spota.policies.lqr import lqr
 from spota.policies.network import Linear
-from spota.types import Env
+from spota.sim.env import Env
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import hashlib
 
 from jaxtyping import PyTree
 
-from spota.blocks import to_arrays
+from spota.files.blocks import to_arrays
 
 
 def fingerprint(policy: PyTree) -> str | None:

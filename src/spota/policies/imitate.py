@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from spota import rollout
 from spota.policies.network import FNN, fnn
-from spota.types import Env, Policy
+from spota.sim import rollout
+from spota.sim.env import Env, Policy
 
 BATCH = 4096
 """Observations in one Adam step."""

@@ -7,7 +7,7 @@ from jax.flatten_util import ravel_pytree
 
 from spota.policies.contract import Contract
 from spota.policies.network import Linear
-from spota.types import Env
+from spota.sim.env import Env
 
 
 def linearise(env: Env) -> tuple[np.ndarray, np.ndarray]:

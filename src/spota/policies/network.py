@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from spota.memory import refuse_beyond_memory
 from spota.policies.contract import Contract
-from spota.types import Env
+from spota.sim.env import Env
+from spota.sim.memory import refuse_beyond_memory
 
 
 class FNN(eqx.Module):

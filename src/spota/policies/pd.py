@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from spota.envs.ball_balancer import VOLTS, BallBalancer
-from spota.types import Env
+from spota.sim.env import Env
 
 
 class PD(eqx.Module):

@@ -12,7 +12,7 @@ from jaxtyping import Array, Key
 from spota.policies.controllers import own_controller
 from spota.policies.imitate import Round, imitate
 from spota.policies.network import FNN, fnn
-from spota.types import Env
+from spota.sim.env import Env
 
 Start = Literal["new", "controller"]
 ROUNDS = 6

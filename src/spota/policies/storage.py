@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from spota.archives import Arrays, read_archive
-from spota.documents import check, check_format, parse_json
-from spota.files import write_atomically
+from spota.files.archives import Arrays, read_archive
+from spota.files.atomic import write_atomically
+from spota.files.documents import check, check_format, parse_json
 from spota.policies.contract import Contract
 from spota.policies.fingerprint import fingerprint
 from spota.policies.network import FNN, Linear

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from spota.policies.start import Start
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
-from spota.types import Env
+from spota.sim.env import Env
 
 Learner = TypeVar("Learner", bound=PPO)
 

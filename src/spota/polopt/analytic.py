@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Key, PyTree
 
-from spota import randomness, rollout
-from spota.domain import Domains, count
 from spota.polopt.checks import at_least_one, positive
 from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
 from spota.polopt.smoothing import smoothed
 from spota.polopt.soap import scale_by_soap
-from spota.types import Env, Policy
+from spota.sim import randomness, rollout
+from spota.sim.domain import Domains, count
+from spota.sim.env import Env, Policy
 
 FEW = 100
 """Domains below which a policy learns the points instead of the distribution; above, a kernel only makes it harder."""

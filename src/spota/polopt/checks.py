@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spota.types import Env
+from spota.sim.env import Env
 
 
 def at_least_one(settings: Any, *names: str) -> None:

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from spota.domain import Domains
 from spota.polopt.ppo import PPO, PPOState, exploring
 from spota.polopt.rows import AXIS, Rows, all_rows, my_share, row_returns
 from spota.polopt.smoothing import smoothed
-from spota.types import Env
+from spota.sim.domain import Domains
+from spota.sim.env import Env
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from spota.policies.network import FNN
 from spota.polopt.rows import Score
 from spota.polopt.solve import Report, Solution
 from spota.polopt.solver import optimal
-from spota.types import Env
+from spota.sim.env import Env
 
 
 @optimal

@@ -15,14 +15,14 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from spota import randomness, rollout
-from spota.domain import Domains
 from spota.policies.network import FNN
 from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.gae import advantages
 from spota.polopt.rows import AXIS, Rows, all_rows, my_share, sum_over_devices
 from spota.polopt.smoothing import smoothed
-from spota.types import Env
+from spota.sim import randomness, rollout
+from spota.sim.domain import Domains
+from spota.sim.env import Env
 
 EXPLORATION_STREAM = 2
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PyTree
 
-from spota import randomness, rollout
-from spota.domain import Domains, count
-from spota.types import Env, Policy
+from spota.sim import randomness, rollout
+from spota.sim.domain import Domains, count
+from spota.sim.env import Env, Policy
 
 AXIS = "shards"
 Tree = TypeVar("Tree", bound=PyTree)

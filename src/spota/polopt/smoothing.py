@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from spota.domain import DomainDistribution
-from spota.marginals import Bernoulli, Constant, Integers, Marginal, NumPyro, Observed
 from spota.polopt.rows import Rows
+from spota.sim.domain import DomainDistribution
+from spota.sim.marginals import Bernoulli, Constant, Integers, Marginal, NumPyro, Observed
 
 
 def smoothed(key: Key[Array, ""], table: DomainDistribution, rows: Rows, width: float) -> Rows:

@@ -17,11 +17,11 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from spota.domain import Domains, count
 from spota.polopt.rows import AXIS, Rows, Score, all_rows, score
 from spota.polopt.smoothing import smoothed
-from spota.rollout import check
-from spota.types import Env
+from spota.sim.domain import Domains, count
+from spota.sim.env import Env
+from spota.sim.rollout import check
 
 PROBLEMS = "problems"
 """The mesh axis over groups of problems; `AXIS` is the one over shares of the rollouts."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 from jaxtyping import Array, Float, Key
 
 from spota.polopt.solve import Optimizer, Report, Solution, solve_many
-from spota.types import Env
+from spota.sim.env import Env
 
 S = TypeVar("S")
 

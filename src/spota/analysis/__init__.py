@@ -1,0 +1,1 @@
+"""Policies on the same domains: sweeps, comparisons, and what costs the return."""

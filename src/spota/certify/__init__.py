@@ -1,0 +1,1 @@
+"""Algorithm 1: from candidate and references to a certificate."""

@@ -1,0 +1,70 @@
+"""Are the references strong enough? Some of them train several times as long, and what they gain more is bounded.
+
+References that stop too early make the gap, and so its upper bound, too small, and nothing in the gaps shows it. As
+their domains are drawn independently, the first m references say what a longer training would gain on average:
+
+    E[gap to longer references] = E[gap] + E[gain],  gain_j = J(longer_j) − J(usual_j) on the domains of reference j.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from spota.certify.comparison import Solved, returns_of_each
+from spota.polopt.solve import Report
+from spota.polopt.solver import Solver
+from spota.sim.env import Env
+from spota.stats.bootstrap import t_quantile
+from spota.stats.gap import gap_samples
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What some references gained by a longer training; no gains at all mean that the solver is exact."""
+
+    gains: Float[np.ndarray, "m"]
+    """Mean over the domains of each reference, on random numbers that no training has seen."""
+    factor: int
+    """How many times as long."""
+
+    @property
+    def gain(self) -> float:
+        """The mean gain."""
+        return float(self.gains.mean()) if self.gains.size else 0.0
+
+    def margin(self, alpha: float) -> float:
+        """Upper confidence bound on the expected gain by Student's t, never below the mean gain nor below zero."""
+        m = self.gains.size
+        if m == 0:
+            return 0.0
+        if m == 1:
+            return float("inf")
+        reach = t_quantile(m - 1, alpha) * float(self.gains.std(ddof=1)) / m**0.5
+        return max(self.gain + max(reach, 0.0), 0.0)
+
+
+EXACT = Effort(np.zeros(0), 1)
+"""Nothing is gained by more effort than an exact solver has."""
+
+
+def train_longer(
+    key: Key[Array, ""], env: Env, solver: Solver, references: Solved, starts: Any, m: int, report: Report | None = None
+) -> Solved:
+    """The first m references once more, on the same domains and from the same starts, by a solver with more effort."""
+    domains = {name: column[:m] for name, column in references.domains.items()}
+    first = jax.tree.map(lambda x: x[:m], starts)
+    return Solved(domains, solver(jax.random.split(key, m), env, domains, first, report))
+
+
+def gains(
+    key: Key[Array, ""], env: Env, longer: Solved, references: Solved, n_J: int, chunk: int | None = None
+) -> Float[np.ndarray, "m"]:
+    """What each longer training has gained on its own domains, with the same new random numbers for both."""
+    m, n_r = next(iter(longer.domains.values())).shape
+    usual = jax.tree.map(lambda x: x[:m], references.policy)
+    keys = jax.random.split(key, (m, n_r, n_J))
+    earned = [returns_of_each(env, policies, longer.domains, keys, chunk) for policies in (longer.policy, usual)]
+    return np.asarray(gap_samples(*earned).mean(axis=1), np.float64)

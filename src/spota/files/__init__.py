@@ -1,0 +1,1 @@
+"""Files that are complete or absent, and arrays in them that say what they are."""

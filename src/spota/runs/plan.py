@@ -1,0 +1,218 @@
+"""Everything that decides a run of SPOTA: the platform, the settings of Algorithm 1, and the optimizers inside it.
+
+A plan comes from a preset, then a TOML file, then flags or arguments; the run directory keeps it in config.toml.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from spota.text import suggest
+from spota.runs import config
+from spota.envs import make
+from spota.sim.identity import platform_sha256
+from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, reference_solver
+from spota.polopt.analytic import Analytic
+from spota.polopt.solve import Optimizer
+from spota.polopt.solver import is_optimal
+from spota.certify.settings import Spota
+from spota.sim.env import Env
+
+TABLES = ("spota", "candidate", "reference")
+"""The tables of a settings file."""
+LOOP_ONLY = ("max_iterations", "growth", "warm_start", "spend_alpha")
+"""Settings of the loop over the iterations, without meaning for a policy that exists already."""
+QUICK = {"n_G": 10, "max_iterations": 3, "growth": "constant"}
+"""The same sizes again if the first candidate does not pass: then all programs are compiled already."""
+SIZES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
+    "tuned": ({"n_c": MANY_DOMAINS, "n_r": 50, "n_J": 4}, {}),
+    "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
+    "paper": ({}, {}),
+}
+"""Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for optimizers
+that pay for each."""
+QUICK_ITERATIONS = 0.6
+"""The share of its iterations that a candidate's optimizer has in the quick preset."""
+QUICK_ROWS = 20
+"""Rollouts in an update of a reference there: ten domains need fewer than fifty."""
+ASSESSED_ON = 5
+"""n_r of an assessment where domains cost: the more a reference has, the less it is too good for them alone."""
+OWN = "own"
+"""The solver of a plan whose optimizers were given as objects."""
+
+Layer = tuple[str, Mapping[str, Any]]
+"""(where it comes from, its tables)."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides the result."""
+
+    env: str
+    """The platform."""
+    env_sha256: str | None = None
+    """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
+    algo: Literal["spota", "assess"] = "spota"
+    """Train until certified, or assess a policy that exists."""
+    preset: config.Preset = "tuned"
+    """Where the settings start from."""
+    solver: str = "default"
+    """The optimizers inside SPOTA, a name of `config.SOLVERS`."""
+    seed: int = 0
+    """The same seed gives the same result."""
+    policy: str | None = None
+    """The policy to assess: a controller, a file or a run directory."""
+    policy_sha256: str | None = None
+    """Its fingerprint."""
+    against: tuple[str, ...] | None = None
+    """Known policies that its references may start from."""
+    against_sha256: tuple[str, ...] | None = None
+    """Their fingerprints."""
+    platform: Mapping[str, Any] | None = None
+    """What is particular about a platform that was given as an object."""
+    spota: Any = None
+    """The settings of Algorithm 1."""
+    candidate: Any = None
+    """The candidate's optimizer; in an assessment, that of a candidate of our own for references to start from."""
+    reference: Any = None
+    """The references' optimizer."""
+
+    def __post_init__(self):
+        """Refuse settings that cannot work."""
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed = {self.seed}: a seed is a whole number from 0 to {2**32 - 1}.")
+
+    def table(self) -> config.Table:
+        """For config.toml."""
+        table = config.to_dict(self)
+        if self.algo == "assess":
+            table["spota"] = {name: value for name, value in table["spota"].items() if name not in LOOP_ONLY}
+        return table
+
+
+def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer] = ()) -> Plan:
+    """The plan from a TOML file, flags by the names of `Plan` (None: not given), and tables on top of both."""
+    told = config.read_toml(file) if file else {}
+    where = str(file) if file else "the command line"
+    if told.get("solver") == OWN or "platform" in told:
+        raise ValueError(f"{where} was written from Python, with objects of its own; go on with it there.")
+    given = {name: value for name, value in flags.items() if value is not None}
+    tables = {name: told.pop(name) for name in TABLES if name in told}
+    head = config.build(Plan, config.merge(told, given), where)
+    return complete(head, make(head.env), [(where, tables), *layers])
+
+
+def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
+    """Fill in the preset's settings and optimizers, changed by the layers in their order."""
+    parts = _assessing(head, env, layers) if head.algo == "assess" else _training(head, env)
+    for where, layer in layers:
+        _check_names(head, parts, layer, where)
+        parts |= {name: _changed(parts[name], told, f"{where} [{name}]") for name, told in layer.items()}
+    for optimizer in (parts["candidate"], parts["reference"]):
+        if isinstance(optimizer, Optimizer):
+            optimizer.check(env)
+    if isinstance(parts["spota"], Spota):
+        parts["spota"].check_memory(env)
+    return replace(head, env_sha256=platform_sha256(env), **parts)
+
+
+def _training(head: Plan, env: Env) -> dict[str, Any]:
+    """The settings of a run that trains until it is certified."""
+    candidate, reference = config.solvers(head.solver, env, head.preset)
+    settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate))
+    if head.preset == "quick":
+        candidate, reference = _shortened(candidate), _with_fewer_rows(reference)
+    return {"spota": settings, "candidate": candidate, "reference": reference}
+
+
+def _sizes(preset: str, optimizer: Any) -> dict[str, int]:
+    """How many domains and rollouts the preset has for such an optimizer."""
+    many, few = SIZES[preset]
+    return many if isinstance(optimizer, Analytic) or is_optimal(optimizer) else few
+
+
+def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
+    """The settings of an assessment: references have their whole training, whatever the preset."""
+    _, reference = config.solvers(head.solver, env, head.preset)
+    if reference == reference_solver(env):
+        reference = assessing_solver(env)
+    if head.preset == "quick":
+        reference = _with_fewer_rows(reference)
+    own = [layer["reference"] for _, layer in layers if _is_object(layer.get("reference"))]
+    few = {"n_r": ASSESSED_ON} if head.preset == "tuned" else {}
+    sizes = {**few, **_sizes(head.preset, own[-1] if own else reference)}
+    if own:  # the platform's solver may not fit it
+        candidate = own[-1]
+    else:
+        candidate, _ = config.solvers("default", env)
+        sizes["n_c"] = default_domains(candidate)
+    settings = replace(preset_settings(head.preset, env), **sizes)
+    return {"spota": settings, "candidate": candidate, "reference": reference}
+
+
+def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = ()) -> config.Table:
+    """What the flags of their own say, as tables."""
+    if max_minutes is not None and not 0 < max_minutes < float("inf"):
+        raise ValueError(f"{max_minutes:g} minutes at most: give a positive number of minutes, e.g. 30.")
+    limit = None if max_minutes is None else 60.0 * max_minutes
+    told = {"beta": beta, "max_seconds": limit, "hidden": hidden or None}
+    return {"spota": {name: value for name, value in told.items() if value is not None}}
+
+
+def preset_settings(preset: config.Preset, env: Env) -> Spota:
+    """The settings of Algorithm 1 in a preset."""
+    if preset != "paper":
+        return Spota.tuned(env, **QUICK) if preset == "quick" else Spota.tuned(env)
+    try:
+        return Spota.paper(env.name)
+    except ValueError as error:
+        raise ValueError(f"The paper has no settings for {env.name}; leave out --preset.") from error
+
+
+def _shortened(optimizer: Any) -> Any:
+    """The same optimizer with less to do; a closed form stays as it is."""
+    if not isinstance(optimizer, Optimizer):
+        return optimizer
+    iterations = max(1, round(QUICK_ITERATIONS * optimizer.iterations))
+    return replace(optimizer, iterations=iterations)  # type: ignore[type-var]
+
+
+def _with_fewer_rows(optimizer: Any) -> Any:
+    """The same optimizer with an update that fits ten domains; its iterations stay."""
+    return replace(optimizer, rows=QUICK_ROWS) if isinstance(optimizer, Analytic) else optimizer
+
+
+def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:
+    """Refuse tables that do not exist, and settings without a meaning here."""
+    for name, told in layer.items():
+        if name not in TABLES:
+            homes = [table for table in TABLES if name in _names(parts[table])]
+            hint = f"write {homes[0]}.{name}={told}" if homes else suggest(name, TABLES).rstrip("?.")
+            raise ValueError(f"{where}: there is no table {name!r}; {hint}.")
+        if head.algo == "assess" and name == "spota" and isinstance(told, Mapping):
+            for setting in set(told) & set(LOOP_ONLY):
+                raise ValueError(f"{where}: {setting} belongs to the loop over candidates; leave it out here.")
+
+
+def _names(settings: Any) -> list[str]:
+    return [f.name for f in fields(settings)] if is_dataclass(settings) else []
+
+
+def _is_object(told: Any) -> bool:
+    """Whether someone gave settings or an optimizer as an object, and no table of changes."""
+    return is_dataclass(told) or callable(told)
+
+
+def _changed(settings: Any, told: Any, where: str) -> Any:
+    """The settings with what was told, or another object instead; a function is named, and has no settings."""
+    if _is_object(told):
+        return told
+    if not is_dataclass(settings):
+        name = config.plain(settings)
+        if told == name:
+            return settings
+        raise ValueError(f"{where}: {name} has no settings.")
+    if not isinstance(told, Mapping):
+        raise ValueError(f"{where} = {told!r}: write a table with its settings.")
+    return config.override(settings, told, where)

@@ -1,0 +1,271 @@
+"""Train one policy on one set of domains, and see how it fares on domains that it has never met."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spota.polopt.imitating import imitation_progress
+from spota import policies
+from spota.runs import config
+from spota.files.blocks import Arrays, from_arrays, to_arrays
+from spota.sim.domain import Domains
+from spota.envs import make
+from spota.sim.identity import platform_sha256
+from spota.policies import FNN, Start, first_policy, fnn
+from spota.policies.controllers import Beside, own_controller
+from spota.policies.imitate import Round
+from spota.polopt import default_domains, default_start
+from spota.polopt.rows import Score
+from spota.polopt.solve import Progress, Report, Solution, solve
+from spota.sim.rollout import Outcome, returns
+from spota.runs.directory import Run
+from spota.sim.env import Env
+
+UNSEEN = 500
+"""Random domains of the closing evaluation, one rollout each."""
+WORST = 0.2
+"""The share of the returns whose mean says how bad it gets."""
+
+Listen = Callable[[str, int], Report]
+"""(name of a block that begins, its domains) → who hears of its progress."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Everything that decides the result; the run directory keeps it in config.toml."""
+
+    env: str
+    """The platform."""
+    env_sha256: str | None = None
+    """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
+    algo: str = "default"
+    """How to train: a name of `config.ALGORITHMS`."""
+    preset: config.Preset = "tuned"
+    """Where the optimizer's settings start from."""
+    domains: int = 10
+    """Training domains."""
+    nominal: bool = False
+    """Whether all of them are the nominal domain."""
+    seed: int = 0
+    """The same seed gives the same domains, start states, noise and exploration."""
+    hidden: tuple[int, ...] = (16, 16)
+    """Sizes of the network's hidden layers."""
+    start: Start = "new"
+    """What it starts from: a new network, or one that imitates the platform's controller."""
+    optimizer: Any = None
+    """The optimizer with all its settings."""
+
+    def __post_init__(self):
+        """Refuse settings that cannot work."""
+        if self.domains < 1:
+            raise ValueError(f"domains = {self.domains}: train on at least 1 domain.")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed = {self.seed}: a seed is a whole number from 0 to {2**32 - 1}.")
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"hidden = {list(self.hidden)}: give the sizes of the hidden layers, e.g. 16 16.")
+        if self.nominal and getattr(self.optimizer, "fresh_domains", False):
+            raise ValueError(
+                f"{self.algo} draws fresh random domains, so it cannot train on the nominal one; "
+                "leave out --nominal, or write --algo ppo."
+            )
+
+
+def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
+    """The settings from defaults and preset, then a TOML file, then flags (None: not given)."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    told = config.read_toml(file) if file else {}
+    inner, inner_told = given.pop("optimizer", {}), told.pop("optimizer", {})
+    if not isinstance(inner_told, Mapping):
+        raise ValueError(f"{file}: optimizer = {inner_told!r}: write a table [optimizer] with its settings.")
+    head = config.build(Training, config.merge({**told}, given), str(file) if file else "the command line")
+    env = make(head.env)
+    start = head.start if "start" in {**told, **given} else default_start(env)
+    if start == "controller":
+        own_controller(env)  # refuses a platform without one
+    solver = config.optimizer(head.algo, env, head.preset)
+    if head.nominal and hasattr(solver, "smoothing"):
+        solver = replace(solver, smoothing=0.0)  # around the nominal domain is not on it
+    solver = config.override(solver, inner_told, f"{file} [optimizer]")
+    solver = config.override(solver, inner, "--set")
+    domains = head.domains if "domains" in {**told, **given} else default_domains(solver)
+    return Training(
+        **{**vars(head), "domains": domains, "start": start, "optimizer": solver, "env_sha256": platform_sha256(env)}
+    )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained policy and what it earns."""
+
+    settings: Training
+    env: Env
+    solution: Solution
+    unseen: Outcome
+    beside: Beside | None
+    """The platform's own controller on the same unseen domains; None if it has none."""
+    seconds: float
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know before trusting the policy."""
+        told = []
+        if bool(self.solution.diverged):
+            told.append(
+                "The training diverged: an update was not finite and was left out. The best policy before is kept; "
+                "try a smaller learning_rate."
+            )
+        if float(self.solution.score.returns) <= float(self.solution.start.returns):
+            told.append(f"The training found nothing better than its start; the policy is {self._start}.")
+        return told + (self.beside.warnings if self.beside else [])
+
+    def to_dict(self) -> dict[str, Any]:
+        """For result.json."""
+        s = self.settings
+        updates = s.optimizer.iterations * s.optimizer.rollouts_on(s.domains)[0] * self.env.max_steps
+        return {
+            "env": s.env,
+            "algo": s.algo,
+            "seed": s.seed,
+            "domains": s.domains,
+            "nominal": s.nominal,
+            "start_from": s.start,
+            "max_return": self.env.max_return,
+            "own_domains": _figures(self.solution.score),
+            "start": _figures(self.solution.start),
+            "unseen_domains": statistics(self.unseen),
+            "controller": self.beside.to_dict() if self.beside else None,
+            "diverged": bool(self.solution.diverged),
+            "iterations": s.optimizer.iterations,
+            "environment_steps": updates,
+            "seconds": self.seconds,
+            "warnings": self.warnings,
+        }
+
+    def __str__(self) -> str:
+        """In words."""
+        s, own, start, far = self.settings, self.solution.score, self.solution.start, statistics(self.unseen)
+        where = "the nominal domain" if s.nominal else f"{s.domains} random domain{'s' if s.domains > 1 else ''}"
+        return (
+            f"Trained {s.env} with {s.algo} on {where} in {self.seconds:.0f} s.\n"
+            f"On its own domains the mean return went from {float(start.returns):.1f} to {float(own.returns):.1f} "
+            f"(of at most {self.env.max_return:g}); {100 * float(own.survival):.1f} % of the rollouts survived.\n"
+            f"On {far['n']} random domains that it has never seen it is {far['mean']:.1f} ± {far['std']:.1f}, "
+            f"{far['worst_20_mean']:.1f} on the worst fifth; {100 * far['survival']:.1f} % survived."
+            f"{f'{chr(10)}{self.beside}' if self.beside else ''}"
+        )
+
+    @property
+    def _start(self) -> str:
+        return "the untrained one" if self.settings.start == "new" else f"the imitation of {self.env.controller}"
+
+
+def train(settings: Training, run: Run, listen: Listen | None = None) -> Trained:
+    """Solve the problem, evaluate the policy on unseen domains, and leave both in the run directory."""
+    env = make(settings.env)
+    k_domains, k_init, k_solve, k_unseen, k_rollouts = jax.random.split(jax.random.key(settings.seed), 5)
+    n = settings.domains
+    domains = env.domain.nominal(n) if settings.nominal else env.domain.sample(k_domains, n)
+    init, imitating = _first(settings, env, k_init, run, listen)
+    report = listen("training", n) if listen else None
+    found = run.block("solution", lambda: _solve(settings, env, k_solve, domains, init, run, report))
+    solution = from_arrays(found, _like(init))
+    unseen, keys = env.domain.sample(k_unseen, UNSEEN), jax.random.split(k_rollouts, (UNSEEN, 1))
+    outcome = returns(env, solution.policy, unseen, keys)
+    beside = Beside.of(env, outcome, unseen, keys) if env.controller else None
+    trained = Trained(settings, env, solution, outcome, beside, imitating + float(found["seconds"]))
+    with run.writing("policy.npz") as path:
+        policies.save(solution.policy, path)
+    run.write_json("result.json", trained.to_dict())
+    return trained
+
+
+def progress_figures(progress: Progress) -> dict[str, Any]:
+    """An optimizer's word for metrics.jsonl; means over its problems, if it solves several."""
+    return {
+        "iteration": progress.iteration,
+        "returns": float(progress.returns.mean()),
+        "survival": float(progress.survival.mean()),
+        "best": float(progress.best.mean()),
+        "steps": progress.steps,
+        **{name: float(values.mean()) for name, values in progress.metrics.items()},
+    }
+
+
+def statistics(outcome: Outcome) -> dict[str, Any]:
+    """Mean and standard deviation of the returns over domains, the mean of the worst fifth, the share that survived."""
+    values = np.asarray(outcome.returns, np.float64).mean(axis=1)
+    return {
+        "n": values.size,
+        "mean": float(values.mean()),
+        "std": float(values.std()),
+        "worst_20_mean": worst_mean(values),
+        "survival": float(np.mean(outcome.survived)),
+    }
+
+
+def worst_mean(values: np.ndarray, share: float = WORST) -> float:
+    """The mean of the lowest share of the values, one of them at least."""
+    lowest = max(1, round(share * values.size))
+    return float(np.sort(values)[:lowest].mean())
+
+
+def _first(settings: Training, env: Env, key: Any, run: Run, listen: Listen | None) -> tuple[FNN, float]:
+    """The policy before the first update, and the seconds that it took; an imitation is a block of the run."""
+    new = fnn(key, env, settings.hidden)
+    if settings.start == "new":
+        return new, 0.0
+    report = listen("imitation", 0) if listen else None
+
+    def make_one() -> Arrays:
+        began = time.perf_counter()
+
+        def tell(one: Round):
+            progress = imitation_progress(one)
+            run.log(**progress_figures(progress), seconds=round(time.perf_counter() - began, 3))
+            if report is not None:
+                report(progress)
+
+        policy = first_policy(key, env, settings.start, settings.hidden, tell)
+        return {**to_arrays(policy), "seconds": np.array(time.perf_counter() - began)}
+
+    found = run.block("imitation", make_one)
+    return from_arrays(found, new), float(found["seconds"])
+
+
+def _solve(
+    settings: Training, env: Env, key: Any, domains: Domains, init: FNN, run: Run, report: Report | None
+) -> Arrays:
+    began, best = time.perf_counter(), None
+
+    def tell(progress: Progress):
+        nonlocal best
+        best = progress.policy
+        run.log(**progress_figures(progress), seconds=round(time.perf_counter() - began, 3))
+        if report is not None:
+            report(progress)
+
+    try:
+        solution = solve(settings.optimizer, key, env, domains, init, tell)
+    except KeyboardInterrupt:
+        if best is not None:
+            with run.writing("policy.npz") as path:
+                policies.save(jax.tree.map(lambda x: x[0], best), path)
+        raise
+    return {**to_arrays(solution), "seconds": np.array(time.perf_counter() - began)}
+
+
+def _like(init: FNN) -> Solution:
+    """The structure of a solution that starts from that policy; its values do not matter."""
+    zero = jnp.zeros(())
+    score, curve = Score(zero, zero), jnp.zeros(1)
+    return Solution(init, score, score, curve, curve, curve, jnp.array(False))
+
+
+def _figures(score: Score) -> dict[str, float]:
+    return {"mean": float(score.returns), "survival": float(score.survival)}

@@ -1,0 +1,1 @@
+"""Runs and policies as people look at them."""

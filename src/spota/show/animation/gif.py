@@ -1,0 +1,134 @@
+"""Recordings → one GIF, side by side, without a browser."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from spota.show.animation import scenes
+from spota.show.animation.recording import Recording, check_some
+
+FRAMES_PER_SECOND = 25
+HOLD = 1.2
+"""How long the end stands still before the next round [s]."""
+SIZES = {1: 480, 2: 400}
+"""Width of one picture [px] by how many there are; three and more share about 1000 px."""
+FINER = 2  # drawn this many times larger and then reduced: smooth edges
+HEADER, FOOTER = 46, 30  # [px] above and below the scene
+PAD = FINER * 12
+
+
+def to_gif(recordings: Sequence[Recording], path: str | Path) -> Path:
+    """Write the GIF; it repeats for ever."""
+    check_some(recordings)
+    path = Path(path)
+    images = _reduce([_sheet(recordings, time) for time in frame_times(recordings)])
+    pause = round(1000 / FRAMES_PER_SECOND)
+    durations = [pause] * (len(images) - 1) + [round(1000 * HOLD)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    images[0].save(
+        unfinished, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=False
+    )
+    return unfinished.replace(path)
+
+
+def frame_times(recordings: Sequence[Recording]) -> np.ndarray:
+    """When the GIF's frames are [s]; the last one is the end of the longest recording."""
+    end = max(r.duration for r in recordings)
+    return np.append(np.arange(0, end - 1e-9, 1 / FRAMES_PER_SECOND), end)
+
+
+def _reduce(images: list[Image.Image]) -> list[Image.Image]:
+    """One palette for all frames: no flicker, and what stands still costs nothing."""
+    colours = [
+        *scenes.LIGHT,
+        *scenes.STRONG,
+        *(scenes.pale(colour, share) for colour in scenes.STRONG for share in (0.25, 0.5, 0.75)),
+    ]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(b"".join(bytes.fromhex(colour[1:]) for colour in colours))
+    return [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+
+
+def _sheet(recordings: Sequence[Recording], time: float) -> Image.Image:
+    width = SIZES.get(len(recordings), max(240, 1000 // len(recordings)))
+    heights = [_panel_height(r, recordings, width) for r in recordings]
+    sheet = Image.new("RGB", (FINER * width * len(recordings), FINER * max(heights)), "white")
+    for i, recording in enumerate(recordings):
+        panel = _panel(recording, recordings, time, FINER * width, FINER * max(heights))
+        sheet.paste(panel, (i * FINER * width, 0))
+    return sheet.reduce(FINER)
+
+
+def _panel_height(recording: Recording, recordings: Sequence[Recording], width: int) -> int:
+    left, right, bottom, top = scenes.extent(recording.scene, recordings)
+    return round(width * (top - bottom) / (right - left)) + HEADER + FOOTER
+
+
+def _panel(recording: Recording, recordings: Sequence[Recording], time: float, width: int, height: int) -> Image.Image:
+    """One recording at one time: caption, scene, readout."""
+    image = Image.new("RGB", (width, height), "white")
+    pen, now = ImageDraw.Draw(image), _frame(recording, time)
+    left, right, bottom, top = scenes.extent(recording.scene, recordings)
+    scale = width / (right - left)
+    middle = (FINER * HEADER + height - FINER * FOOTER) / 2
+    corner = np.array([width / 2 - scale * (left + right) / 2, middle + scale * (bottom + top) / 2])
+    for shape in scenes.shapes(recording, recordings, now):
+        _draw(pen, shape, corner, scale)
+    _title(pen, recording, time)
+    _readout(pen, recording, time, now, width, height)
+    return image
+
+
+def _frame(recording: Recording, time: float) -> int:
+    """The last frame that is not after that time."""
+    return int(np.searchsorted(recording.time, time + 1e-9, side="right")) - 1
+
+
+def _draw(pen: ImageDraw.ImageDraw, shape: scenes.Shape, corner: np.ndarray, scale: float):
+    points = [tuple(p) for p in (corner + scale * shape.points * [1, -1]).tolist()]
+    if isinstance(shape, scenes.Area):
+        pen.polygon(points, fill=shape.colour)
+        return
+    width = max(FINER, round(scale * shape.width))
+    pen.line(points, fill=shape.colour, width=width, joint="curve")
+    for end in (points[0], points[-1]):
+        if width > 2 * FINER:
+            pen.circle(end, width / 2 - 0.5, fill=shape.colour)
+
+
+def _title(pen: ImageDraw.ImageDraw, recording: Recording, time: float):
+    """The caption and, once it has happened, the failure."""
+    pen.text((PAD, FINER * 8), recording.caption, fill=scenes.INK, font=_font(14, bold=True))
+    if recording.failed and time >= recording.duration - 1e-9:
+        text = f"✕ failed at {recording.duration:.2f} s"
+        pen.text((PAD, FINER * 27), text, fill=scenes.FAILURE, font=_font(12, bold=True))
+
+
+def _readout(pen: ImageDraw.ImageDraw, recording: Recording, time: float, frame: int, width: int, height: int):
+    """Time, return and voltages below the scene."""
+    base, wide = height - FINER * 22, width - 2 * PAD
+    pen.line([(PAD, base - FINER * 6), (PAD + wide, base - FINER * 6)], fill=scenes.GRID, width=FINER)
+    clock, earned = f"{min(time, recording.duration):.2f} s", f"return {recording.returns[frame]:.0f}"
+    texts = [(clock, scenes.INK), (earned, scenes.INK), *_voltages(recording, frame)]
+    for i, (text, colour) in enumerate(texts):
+        pen.text((PAD + i * wide / len(texts), base), text.replace("-", "−"), fill=colour, font=_font(11))
+
+
+def _voltages(recording: Recording, frame: int) -> list[tuple[str, str]]:
+    """Each command with the colour of its motor in the scene."""
+    colours = (scenes.FIRST, scenes.SECOND)
+    values = zip(recording.signals, recording.commands[frame], strict=True)
+    return [(f"{s.name} {value:+.1f} {s.unit}", colours[i % 2]) for i, (s, value) in enumerate(values)]
+
+
+@cache
+def _font(size: int, *, bold: bool = False) -> ImageFont.FreeTypeFont:
+    """The font that matplotlib brings along: it looks the same everywhere."""
+    import matplotlib  # slow to import
+
+    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path(), "fonts", "ttf", name)), FINER * size)

@@ -1,0 +1,87 @@
+"""Recordings → a fragment that any page can hold, and a page of its own: one file, no network."""
+
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+import numpy as np
+
+from spota.show.animation.recording import Recording, check_some
+
+DIGITS = 5
+
+
+def fragment(recordings: Sequence[Recording]) -> str:
+    """One player for all recordings side by side, to stand anywhere in a page: styles, words, data, script."""
+    check_some(recordings)
+    figures = "".join(_figure(recording) for recording in recordings)
+    return _template("player.html").substitute(
+        style=_read("player.css"), script=_read("player.js"), figures=figures, data=_data(recordings)
+    )
+
+
+def page(recordings: Sequence[Recording], title: str = "") -> str:
+    """A whole page with one player."""
+    player = fragment(recordings)
+    title = title or " · ".join(dict.fromkeys(r.platform for r in recordings))
+    return _template("page.html").substitute(title=escape(title), player=player)
+
+
+def to_html(recordings: Sequence[Recording], path: str | Path) -> Path:
+    """Write the page."""
+    path, text = Path(path), page(recordings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    return unfinished.replace(path)
+
+
+def _read(name: str) -> str:
+    return resources.files("spota.show.animation").joinpath(name).read_text(encoding="utf-8")
+
+
+def _template(name: str) -> Template:
+    return Template(_read(name))
+
+
+def _figure(recording: Recording) -> str:
+    """The words of one recording; the script adds the picture."""
+    signals = "".join(f"<div><dt>{escape(s.name)}</dt><dd>–</dd></div>" for s in recording.signals)
+    return _template("figure.html").substitute(
+        caption=escape(recording.caption),
+        outcome=escape(recording.outcome),
+        state="failed" if recording.failed else "lasted",
+        platform=escape(recording.platform),
+        scene=recording.scene,
+        signals=signals,
+    )
+
+
+def _data(recordings: Sequence[Recording]) -> str:
+    """JSON that is safe inside a script element."""
+    text = json.dumps([_scene(r) for r in recordings], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _scene(r: Recording) -> dict:
+    """What the script needs of a recording; captions and outcomes are in the page already."""
+    return {
+        "scene": r.scene,
+        "interval": round(r.interval, 9),
+        "duration": round(r.duration, 9),
+        "tracks": {name: _short(values) for name, values in r.tracks.items()},
+        "sizes": {name: float(f"{size:.{DIGITS}g}") for name, size in r.sizes.items()},
+        "signals": [{"name": s.name, "unit": s.unit, "low": s.low, "high": s.high} for s in r.signals],
+        "commands": [_short(column) for column in r.commands.T],
+        "returns": _short(r.returns),
+        "maxReturn": r.max_return,
+        "failed": r.failed,
+    }
+
+
+def _short(values: np.ndarray) -> list[float]:
+    """Five significant digits: finer than any pixel, and a third of the text."""
+    return [float(f"{value:.{DIGITS}g}") for value in values]

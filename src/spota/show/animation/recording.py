@@ -1,0 +1,172 @@
+"""From a rollout to what must be drawn: plain arrays at about 50 frames a second, in physical units."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from spota.sim import rollout
+from spota.sim.domain import Domains, count
+from spota.sim.env import Env, Policy, Signal
+
+FRAMES_PER_SECOND = 50
+
+Scene = Literal["plate", "rail", "rotary"]
+Track = Float[np.ndarray, " F"]
+Tracks = dict[str, Track]
+Sizes = dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """One rollout to be drawn; the last frame is its end, whether that is a failure or the time limit."""
+
+    platform: str
+    """The environment's name."""
+    caption: str
+    """What stands above the picture."""
+    scene: Scene
+    """Which picture draws it."""
+    interval: float
+    """Time between two frames [s]; the last one may follow sooner."""
+    time: Track
+    """When each frame is [s]."""
+    tracks: Tracks
+    """What moves, by name [rad or m]."""
+    sizes: Sizes
+    """What does not move [m]."""
+    signals: tuple[Signal, ...]
+    """The actuators' names, units and ranges."""
+    commands: Float[np.ndarray, "F a"]
+    """What acts at each frame, after the delay, in the units of `signals`."""
+    rewards: Track
+    """The reward of the step that begins at each frame; zero at the end."""
+    returns: Track
+    """The undiscounted return earned until each frame."""
+    max_return: float
+    """The largest return that an episode can have."""
+    failed: bool
+    """Whether the end is a failure."""
+
+    @property
+    def duration(self) -> float:
+        """When the rollout ends [s]."""
+        return float(self.time[-1])
+
+    @property
+    def failed_at(self) -> float | None:
+        """When it failed [s], if it did."""
+        return self.duration if self.failed else None
+
+    @property
+    def outcome(self) -> str:
+        """How it ended, in words."""
+        end = f"failed at {self.duration:.2f} s" if self.failed else f"lasted all {self.duration:g} s"
+        return f"return {self.returns[-1]:.0f} of {self.max_return:.0f}, {end}"
+
+
+def record(env: Env, policy: Policy, domain: Domains, key: Key[Array, ""], *, caption: str = "") -> Recording:
+    """Run one rollout on one domain and keep what a picture of it needs."""
+    scene, geometry = _picture_of(env.name)
+    if count(domain) != 1:
+        raise ValueError(f"{count(domain)} domains were given; an animation shows one, e.g. env.domain.nominal().")
+    steps = rollout.watch(env, policy, domain, key[None])
+    xi = env.params({name: column[0] for name, column in domain.items()})
+    states, failed = _states(env, steps, domain, xi)
+    end = states[0].size - 1
+    frames = np.append(np.arange(0, end, stride := _stride(env.dt)), end)
+    state = jax.tree.unflatten(jax.tree.structure(steps.state), [leaf[frames] for leaf in states])
+    tracks, sizes = geometry(state, jax.tree.map(float, xi))
+    _check_finite(env.name, tracks)
+    rewards = np.asarray(steps.reward[:end, 0])
+    return Recording(
+        platform=env.name,
+        caption=caption or env.name,
+        scene=scene,
+        interval=stride * env.dt,
+        time=frames * env.dt,
+        tracks=tracks,
+        sizes=sizes,
+        signals=env.actions,
+        commands=np.asarray(steps.command[..., 0])[np.minimum(frames, end - 1)],
+        rewards=np.append(rewards, 0)[frames],
+        returns=np.append(0, np.cumsum(rewards, dtype=np.float64))[frames],
+        max_return=env.max_return,
+        failed=failed,
+    )
+
+
+def check_some(recordings: Sequence[Recording]):
+    """Refuse an empty picture."""
+    if not recordings:
+        raise ValueError("There is nothing to draw; give at least one recording, e.g. [record(env, policy, …)].")
+
+
+def _states(env: Env, steps: rollout.Step, domain: Domains, xi: Any) -> tuple[list[np.ndarray], bool]:
+    """The state's leaves from the start to the end, and whether the end is a failure."""
+    leaves = [np.asarray(leaf[:, 0]) for leaf in jax.tree.leaves(steps.state)]
+    alive = np.asarray(steps.alive[:, 0])
+    if not alive.all():
+        failure = int(alive.argmin())
+        return [leaf[: failure + 1] for leaf in leaves], True
+    final = _after_the_last(env, steps, domain, xi)
+    leaves = [np.append(leaf, np.float32(last)) for leaf, last in zip(leaves, jax.tree.leaves(final), strict=True)]
+    return leaves, bool(env.failed(final, xi))
+
+
+def _after_the_last(env: Env, steps: rollout.Step, domain: Domains, xi: Any) -> Any:
+    """The state after the last step: a rollout keeps only the states in which it acts."""
+    last = jax.tree.map(lambda leaf: leaf[-1, 0], steps.state)
+    return env.step(last, tuple(env.effects.reach(steps.command[-1], domain)[:, 0]), xi)
+
+
+def _stride(dt: float) -> int:
+    return max(1, round(1 / (FRAMES_PER_SECOND * dt)))
+
+
+def _check_finite(name: str, tracks: Tracks):
+    for track, values in tracks.items():
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"{track} of {name} is not a number at frame {int(np.isfinite(values).argmin())}; "
+                "look for NaN in the policy's actions, e.g. a division by zero or a file with NaN weights."
+            )
+
+
+def _plate(s: Any, xi: Any) -> tuple[Tracks, Sizes]:
+    """The Ball-Balancer: positive tilts lower the sides of positive x and y; the servos' offsets are in."""
+    servo_x, servo_y = (s.theta_x + np.deg2rad(xi.Delta_theta_x), s.theta_y + np.deg2rad(xi.Delta_theta_y))
+    tilt_x, tilt_y = (np.arcsin(xi.c_kin * np.sin(servo)) for servo in (servo_x, servo_y))
+    moving = {"x": s.x, "y": s.y, "tilt_x": tilt_x, "tilt_y": tilt_y, "servo_x": servo_x, "servo_y": servo_y}
+    return moving, {"plate": xi.l_p, "ball": xi.r_b, "arm": xi.r_kin}
+
+
+def _rail(s: Any, xi: Any) -> tuple[Tracks, Sizes]:
+    """The Cart-Pole; its l_p is half of the pole."""
+    return {"x": s.x, "alpha": s.alpha}, {"rail": xi.l_r, "pole": 2 * xi.l_p}
+
+
+def _rotary(s: Any, xi: Any) -> tuple[Tracks, Sizes]:
+    """The Qube; its l_p is the whole pendulum."""
+    return {"theta": s.theta, "alpha": s.alpha}, {"arm": xi.l_r, "pole": xi.l_p}
+
+
+Geometry = Callable[[Any, Any], tuple[Tracks, Sizes]]
+_PICTURES: Mapping[str, tuple[Scene, Geometry]] = {
+    "ball-balancer": ("plate", _plate),
+    "cart-pole": ("rail", _rail),
+    "cart-pole-swing-up": ("rail", _rail),
+    "qube": ("rotary", _rotary),
+    "qube-swing-up": ("rotary", _rotary),
+}
+ANIMATED: tuple[str, ...] = tuple(_PICTURES)
+"""The platforms that have an animation."""
+
+
+def _picture_of(name: str) -> tuple[Scene, Geometry]:
+    if name not in _PICTURES:
+        raise ValueError(f"{name} has no animation; these platforms have one: {', '.join(ANIMATED)}.")
+    return _PICTURES[name]

@@ -1,0 +1,1 @@
+"""Domains, the contract of a platform, and rollouts."""

@@ -1,0 +1,134 @@
+"""The contracts: what an environment and a policy are, and the values that travel between the modules."""
+
+import abc
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from spota.sim.domain import DomainDistribution
+from spota.sim.effects import Effects, ObservationNoise
+
+Scalar = Float[Array, ""] | float
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One observed or commanded quantity; `low` and `high` are an actuator's range, or a sensor's usual range."""
+
+    name: str
+    unit: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Env(abc.ABC):
+    """A platform with randomized parameters, written for ONE domain with named scalars.
+
+    ξ is an argument of every method, never hidden state. `rollout` batches over domains, adds the effects, and
+    scales actions from [−1, 1] to the ranges of `actions`.
+    """
+
+    domain: DomainDistribution
+    effects: Effects
+
+    name: ClassVar[str]
+    dt: ClassVar[float]
+    max_steps: ClassVar[int]
+    max_reward: ClassVar[float]
+    min_reward: ClassVar[float] = 0.0
+    """No reward is below it; finite-sample bounds on the return rest on it."""
+    observations: ClassVar[tuple[Signal, ...]]
+    actions: ClassVar[tuple[Signal, ...]]
+    lqr_weights: ClassVar[tuple[tuple[float, ...], tuple[float, ...]] | None] = None
+    """Diagonals Q and R for `policies.lqr`, on observations and commands; None without an equilibrium."""
+    controller: ClassVar[str | None] = None
+    """The classical controller that a trained policy is measured with, a name of `policies.CONTROLLERS`."""
+
+    @abc.abstractmethod
+    def params(self, domain: Mapping[str, Any]) -> Any:
+        """ξ in the form that the equations use, from one domain by name."""
+
+    @abc.abstractmethod
+    def start(self, key: Key[Array, ""], xi: Any) -> Any:
+        """Draw an initial state."""
+
+    @abc.abstractmethod
+    def observe(self, state: Any, xi: Any) -> tuple[Scalar, ...]:
+        """The ideal observation, one scalar a signal of `observations`."""
+
+    @abc.abstractmethod
+    def reward(self, state: Any, action: tuple[Scalar, ...], xi: Any) -> Scalar:
+        """The reward of a state and of the command that acts there, in physical units."""
+
+    @abc.abstractmethod
+    def step(self, state: Any, action: tuple[Scalar, ...], xi: Any) -> Any:
+        """The state after one time step."""
+
+    def danger(self, state: Any, xi: Any) -> tuple[Scalar, ...]:
+        """How close the state is to each kind of failure: 0 is far away, above 1 is failure. Default: never."""
+        del state, xi
+        return ()
+
+    def failed(self, state: Any, xi: Any) -> Bool[Array, ""]:
+        """Whether the episode ends in failure here, as it does in NaN; the time limit is not a failure."""
+        safe = [jnp.asarray(danger <= 1) for danger in self.danger(state, xi)]
+        safe += [jnp.isfinite(leaf) for leaf in jax.tree.leaves(state)]
+        return ~functools.reduce(jnp.logical_and, safe, jnp.asarray(True))
+
+    def equilibrium(self, xi: Any) -> Any:
+        """The state of rest to balance at."""
+        del xi
+        raise ValueError(f"{self.name} has no equilibrium.")
+
+    @property
+    def max_return(self) -> float:
+        """The largest undiscounted return that an episode can have."""
+        return self.max_reward * self.max_steps
+
+    @property
+    def min_return(self) -> float:
+        """The smallest return; at most 0, which is what an episode earns that fails at once."""
+        return min(self.min_reward, 0.0) * self.max_steps
+
+    def wearing(self, **effects: Any) -> "Env":
+        """The same platform with other effects: `env.wearing(noise=None)`."""
+        return replace(self, effects=replace(self.effects, **effects))
+
+    def check_noise(self, noise: ObservationNoise | None):
+        """Refuse noise that does not fit the observation."""
+        if noise is not None and len(noise.std) != len(self.observations):
+            raise ValueError(
+                f"{self.name} observes {len(self.observations)} signals "
+                f"({', '.join(s.name for s in self.observations)}), but the noise has {len(noise.std)} values."
+            )
+
+    def __post_init__(self):
+        """Refuse effects that do not fit the platform."""
+        self.check_noise(self.effects.noise)
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Observation → action in [−1, 1]; the first axis is the channel, any batch axes follow."""
+
+    def __call__(self, observation: Float[Array, "d *n"], /) -> Float[Array, "a *n"]:
+        """The action that the policy takes when it does not explore."""
+        ...
+
+
+class Trajectories(eqx.Module):
+    """Rollouts side by side, batch last. After a failure rewards are zero and `alive` is false."""
+
+    observations: Float[Array, "T d n"]
+    actions: Float[Array, "T a n"]
+    rewards: Float[Array, "T n"]
+    alive: Bool[Array, "T n"]
+    last_observation: Float[Array, "d n"]
+    survived: Bool[Array, "n"]

@@ -1,0 +1,1 @@
+"""Gaps and bounds: arrays in, arrays out."""

@@ -1,1 +1,0 @@
-"""Studies on problems whose truth is known."""

@@ -1,0 +1,169 @@
+"""A certificate for a policy that exists already: where its references start from."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from halving import Halving
+from spota.certify import assessment
+from spota.certify.assessment import IMITATED, ITSELF, OURS, assess_policy
+from spota.certify.comparison import _scores
+from spota.certify.events import BlockStarted, Solving
+from spota.certify.settings import Spota
+from spota.envs import catapult, make
+from spota.envs.cart_pole import CartPole
+from spota.policies import Linear, fingerprint, fnn, lqr
+from spota.polopt import exact
+from spota.polopt.solve import Progress, Solution
+
+ENV = make("catapult")
+KEY = jax.random.key(3)
+NETWORK = fnn(KEY, ENV, (2,))
+POLICY = exact.extending(1.0, NETWORK)
+MARS, VENUS = (exact.extending(catapult.sample_optimum(*planets), NETWORK) for planets in ((1, 0), (0, 1)))
+SMALL = Spota(n_c=7, n_r=1, n_G=10, n_J=1, beta=1e-3, n_b=50, performance_domains=20, hidden=(2,),
+              method="student_t_reference")  # fmt: skip
+
+
+class ShortCartPole(CartPole):
+    """A tenth of a second."""
+
+    max_steps = 50
+
+
+SHORT = ShortCartPole()
+
+
+class Memo:
+    """Keeps what it was given, like a run directory."""
+
+    def __init__(self):
+        self.kept = {}
+
+    def __call__(self, name, block):
+        if name not in self.kept:
+            self.kept[name] = {k: np.array(v) for k, v in block().items()}
+        return self.kept[name]
+
+
+def stay(keys, env, domains, inits, report=None):
+    """The weakest optimizer of all: a reference is its start."""
+    del env, domains
+    P = keys.shape[0]
+    if report is not None:
+        report(Progress(1, 1, np.zeros(P), np.zeros(P), np.zeros(P), inits, 1, {}))
+    score, curve = _scores(jnp.zeros(P), jnp.ones(P)), jnp.zeros((P, 1))
+    return Solution(inits, score, score, curve, curve, jnp.zeros(1), jnp.zeros(P, bool))
+
+
+def earned(policy, planet) -> np.ndarray:
+    return catapult.mean_return(exact.extension(policy), planet)
+
+
+def test_an_existing_network_is_assessed_from_itself():
+    found = assess_policy(KEY, ENV, POLICY, exact.catapult, SMALL)
+    assert found.imitation is None
+    assert found.certificate.n_c is None
+    assert found.certificate.policy_sha256 == fingerprint(POLICY)
+    gap = catapult.expected_return(catapult.true_optimum()) - catapult.expected_return(1.0)
+    assert found.certificate.ucbog > gap
+    assert found.certificate.starts == {ITSELF: 10}
+    assert found.certificate.performance is not None
+    assert found.certificate.performance.mean == pytest.approx(catapult.expected_return(1.0), rel=0.3)
+
+
+def test_each_reference_starts_from_the_best_for_its_own_domains():
+    """So that the gap is at least what known policies earn more, however weak the optimizer is."""
+    memo = Memo()
+    found = assess_policy(KEY, ENV, POLICY, stay, SMALL, against={"mars": MARS, "venus": VENUS}, memo=memo)
+    planet = memo.kept["iteration-01/references"]["domain.planet"]
+    venus = int(planet.sum())
+    assert 0 < venus < 10
+    assert found.certificate.starts == {ITSELF: 0, "mars": 10 - venus, "venus": venus}
+    best = np.maximum.reduce([earned(p, planet) for p in (POLICY, MARS, VENUS)])
+    np.testing.assert_allclose(found.comparison.gaps.raw, best - earned(POLICY, planet), atol=1e-4)
+    assert found.comparison.improvement == pytest.approx(0, abs=1e-4)  # over their starts
+
+
+def test_a_candidate_of_our_own_is_trained_on_other_domains():
+    memo, heard = Memo(), []
+    found = assess_policy(KEY, ENV, POLICY, stay, SMALL, candidate=exact.catapult, memo=memo, report=heard.append)
+    kept = {name.removeprefix("iteration-01/"): arrays for name, arrays in memo.kept.items()}
+    own, planet = kept["candidate"]["domain.planet"], kept["references"]["domain.planet"]
+    assert own.shape == (7,)
+    theta = catapult.sample_optimum(7 - own.sum(), own.sum())
+    better = catapult.mean_return(theta, planet) > earned(POLICY, planet)
+    assert found.certificate.starts == {ITSELF: int((~better).sum()), OURS: int(better.sum())}
+    assert better.any()
+    blocks = [e.block for e in heard if isinstance(e, BlockStarted)]
+    assert blocks == ["candidate", "starts", "references", "comparison", "performance", "certificate"]
+    again = assess_policy(KEY, ENV, POLICY, stay, SMALL, candidate=lambda *_: pytest.fail("trained again"), memo=memo)
+    assert again.certificate == found.certificate
+
+
+def test_longer_references_start_where_the_usual_ones_did():
+    memo, settings = Memo(), dataclasses.replace(SMALL, effort_references=4)
+    found = assess_policy(KEY, ENV, POLICY, Halving(1), settings, against={"mars": MARS, "venus": VENUS}, memo=memo)
+    planet = memo.kept["iteration-01/references"]["domain.planet"][:4].astype(np.float64)
+    starts = [max((POLICY, MARS, VENUS), key=lambda p, at=at: earned(p, at).item()) for at in planet]
+    theta = np.array([exact.extension(start) for start in starts])
+    want = Halving(3).earned(theta, planet) - Halving(1).earned(theta, planet)
+    assert found.certificate.effort_gain == pytest.approx(want.mean(), abs=1e-3)
+
+
+@pytest.fixture
+def quick_imitation(monkeypatch):
+    imitate = assessment.imitate
+    monkeypatch.setattr(assessment, "imitate", lambda *a: imitate(*a, rounds=1, steps=50, domains=2))
+
+
+@pytest.mark.usefixtures("quick_imitation")
+def test_a_controller_is_assessed_from_its_imitation():
+    events, memo = [], Memo()
+    settings = dataclasses.replace(SMALL, hidden=(4,), performance_domains=0)
+    found = assess_policy(KEY, SHORT, lqr(SHORT), stay, settings, memo=memo, report=events.append)
+    assert found.imitation is not None
+    assert found.certificate.max_return == 50
+    assert found.certificate.starts == {IMITATED: 10}
+    assert found.certificate.policy_sha256 == fingerprint(lqr(SHORT))
+    assert {e.block for e in events if isinstance(e, Solving)} == {"references"}
+    again = assess_policy(KEY, SHORT, lqr(SHORT), stay, settings, memo=memo)
+    assert again.certificate == found.certificate
+
+
+@pytest.mark.usefixtures("quick_imitation")
+def test_a_known_policy_of_another_size_is_imitated():
+    memo = Memo()
+    large = exact.extending(1.2, fnn(KEY, ENV, (5, 5)))
+    found = assess_policy(KEY, ENV, POLICY, stay, SMALL, against={"large": large, "mars": MARS}, memo=memo)
+    assert "iteration-01/imitation-1" in memo.kept
+    assert "iteration-01/imitation-2" not in memo.kept
+    assert memo.kept["iteration-01/references"]["policy.biases.0"].shape == (10, 2)
+    assert sum(found.certificate.starts.values()) == 10
+
+
+@pytest.mark.usefixtures("quick_imitation")
+def test_an_imitation_that_is_much_worse_is_named(monkeypatch):
+    imitate = assessment.imitate
+
+    def poor(*arguments):
+        copy = imitate(*arguments)
+        return dataclasses.replace(copy, returns=copy.original_returns - 100.0)
+
+    monkeypatch.setattr(assessment, "imitate", poor)
+    still = Linear(jnp.zeros((1, 1)), NETWORK.contract)
+    assert "10 references started from a network that imitates" in str(
+        assess_policy(KEY, ENV, still, stay, SMALL).certificate
+    )
+    known = assess_policy(KEY, ENV, POLICY, stay, SMALL, against={"a rule": still}).certificate
+    assert "References could start from a rule only as a network that imitates it" in str(known)
+
+
+def test_policies_of_another_platform_are_refused():
+    with pytest.raises(ValueError, match="The policy was made for 'catapult'"):
+        assess_policy(KEY, SHORT, POLICY, stay, SMALL)
+    with pytest.raises(ValueError, match="The policy was made for 'cart-pole'"):
+        assess_policy(KEY, ENV, POLICY, stay, SMALL, against={"other": fnn(KEY, SHORT, (2,))})
