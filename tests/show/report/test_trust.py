@@ -19,7 +19,7 @@ def studied(table: str, column: str) -> list[float]:
 
 
 def test_the_coverage_that_a_page_shows_is_that_of_the_docs():
-    docs = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text()
+    docs = (Path(__file__).parents[3] / "docs" / "coverage.md").read_text()
     tables = docs.split("## How often the bound is")[1], docs.split("## Rare crashes")[1]
     found = coverage.measured(20, 5)
     for column, method in {
