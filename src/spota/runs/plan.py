@@ -8,16 +8,16 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from spota.text import suggest
-from spota.runs import config
+from spota.certify.settings import Spota
 from spota.envs import make
-from spota.sim.identity import platform_sha256
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import is_optimal
-from spota.certify.settings import Spota
+from spota.runs import config
 from spota.sim.env import Env
+from spota.sim.identity import platform_sha256
+from spota.text import suggest
 
 TABLES = ("spota", "candidate", "reference")
 """The tables of a settings file."""
