@@ -63,7 +63,7 @@ def main(
         limit: Seconds that Stable-Baselines3 may train in `training`.
         platforms: The rows of `learning`, `effort`, `yardstick`, `truth` and `steady`, e.g. --platforms qube.
         seeds: The seeds of `learning`, `truth` and `steady`; by default, those that the docs have.
-        presets: Those of `steady`, quick and tuned by default.
+        presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "effort": lambda: effort.main(platforms)}
@@ -71,7 +71,7 @@ def main(
         "references": references.main,
         "robustness": robustness.main,
         "yardstick": lambda: yardstick.main(platforms),
-        "truth": lambda: truth.main(platforms, seeds=seeds),
+        "truth": lambda: truth.main(platforms, presets or ("quick",), seeds),
         "steady": lambda: steady.main(platforms, presets, seeds),
     }
     run |= {

@@ -8,6 +8,7 @@ the best of both. Runs are kept in `runs/truth` and go on where they were stoppe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ FRESH = {"n_G": 20, "n_r": 50, "n_J": 4, "looks": 1, "effort_references": 0}
 """1000 domains of a fresh assessment, one look."""
 FRESH_SEED = 9000
 DIRECTORY = Path("runs/truth")
+WIDE = 150  # characters of a line
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,9 @@ class Trained:
     seconds: float
 
 
-def main(platforms: Sequence[str] = (), preset: str = "quick", seeds: Sequence[int] = ()) -> None:
+def main(platforms: Sequence[str] = (), presets: Sequence[str] = ("quick",), seeds: Sequence[int] = ()) -> None:
     """Both platforms of the paper or those named, with our seeds or others."""
-    for name in platforms or tuple(SEEDS):
+    for name, preset in product(platforms or tuple(SEEDS), presets):
         env = make(name)
         runs = [run_of(env, preset, seed) for seed in seeds or SEEDS[name]]
         best = _best(env)
@@ -68,7 +70,7 @@ def main(platforms: Sequence[str] = (), preset: str = "quick", seeds: Sequence[i
             table.add_column(column, justify="right")
         for run in runs:
             table.add_row(*_row(env, run, champion, most))
-        Console().print(table)
+        Console(width=WIDE).print(table)
 
 
 def run_of(env: Env, preset: str, seed: int) -> Trained:

@@ -26,10 +26,14 @@ def resolved(*assignments: str, file=None, tables=None, **flags) -> Plan:
 def test_the_default_is_tuned_with_the_platforms_threshold():
     found = resolved()
     assert (found.algo, found.preset, found.solver, found.seed) == ("spota", "tuned", "default", 0)
-    assert found.spota == Spota(beta=60.0, n_c=MANY_DOMAINS, n_r=50, n_J=4)
+    assert found.spota == Spota(beta=60.0, n_c=5 * MANY_DOMAINS, n_r=50, n_J=4)
     assert found.spota.method == "split"
-    assert (found.candidate, found.reference) == (default_solver(CART), reference_solver(CART))
-    assert resolved(env="ball-balancer").spota == Spota(beta=50.0, n_c=MANY_DOMAINS, n_r=50, n_J=4)
+    usual = default_solver(CART)
+    assert found.candidate == replace(usual, iterations=3 * usual.iterations)
+    assert found.reference == reference_solver(CART)
+    assert resolved(env="ball-balancer").spota == Spota(beta=50.0, n_c=5 * MANY_DOMAINS, n_r=50, n_J=4)
+    swing_up = resolved(env="cart-pole-swing-up")
+    assert swing_up.candidate == default_solver(make("cart-pole-swing-up"))
     assert resolved(solver="ppo").spota == Spota(beta=60.0, n_J=50)  # it would pay for every domain
 
 
@@ -125,7 +129,7 @@ def test_an_assessment_has_a_candidate_of_its_own_and_no_loop():
     found = resolved(algo="assess", policy="lqr")
     assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (50, plan.ASSESSED_ON)
     assert found.spota.n_c == MANY_DOMAINS
-    assert found.candidate == default_solver(CART)
+    assert found.candidate == resolved().candidate  # as strong as that of a training
     assert resolved(algo="assess", policy="lqr", solver="ppo").candidate == found.candidate
     assert resolved("candidate.iterations=7", "spota.n_c=9", algo="assess").candidate.iterations == 7
     assert not set(plan.LOOP_ONLY) & found.table()["spota"].keys()

@@ -26,7 +26,7 @@ LOOP_ONLY = ("max_iterations", "growth", "warm_start", "spend_alpha")
 QUICK = {"n_G": 10, "max_iterations": 3, "growth": "constant"}
 """The same sizes again if the first candidate does not pass: then all programs are compiled already."""
 SIZES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
-    "tuned": ({"n_c": MANY_DOMAINS, "n_r": 50, "n_J": 4}, {}),
+    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 50, "n_J": 4}, {}),
     "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
     "paper": ({}, {}),
 }
@@ -34,6 +34,8 @@ SIZES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
 that pay for each."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's optimizer has in the quick preset."""
+LONGER = 3
+"""How many times its usual iterations a candidate's optimizer has in the tuned preset: what it finds is not lost."""
 QUICK_ROWS = 20
 """Rollouts in an update of a reference there: ten domains need fewer than fifty."""
 ASSESSED_ON = 5
@@ -123,6 +125,8 @@ def _training(head: Plan, env: Env) -> dict[str, Any]:
     settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate))
     if head.preset == "quick":
         candidate, reference = _shortened(candidate), _with_fewer_rows(reference)
+    if head.preset == "tuned":
+        candidate = _lengthened(candidate)
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
@@ -147,6 +151,7 @@ def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
     else:
         candidate, _ = config.solvers("default", env)
         sizes["n_c"] = default_domains(candidate)
+        candidate = _lengthened(candidate) if head.preset == "tuned" else candidate
     settings = replace(preset_settings(head.preset, env), **sizes)
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
@@ -176,6 +181,13 @@ def _shortened(optimizer: Any) -> Any:
         return optimizer
     iterations = max(1, round(QUICK_ITERATIONS * optimizer.iterations))
     return replace(optimizer, iterations=iterations)  # type: ignore[type-var]
+
+
+def _lengthened(optimizer: Any) -> Any:
+    """The same optimizer with more to do, where a gradient looks to the end of the episode."""
+    if not isinstance(optimizer, Analytic) or optimizer.horizon is not None:
+        return optimizer
+    return replace(optimizer, iterations=LONGER * optimizer.iterations)
 
 
 def _with_fewer_rows(optimizer: Any) -> Any:
