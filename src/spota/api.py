@@ -20,8 +20,7 @@ from spota.certify.settings import Spota
 from spota.envs import PLATFORMS, make
 from spota.policies import find, fingerprint
 from spota.policies.clipping import clipping_warning
-from spota.polopt.solve import Optimizer
-from spota.polopt.solver import Solver
+from spota.polopt.solver import AnyOptimizer
 from spota.runs import certifying, config
 from spota.runs.directory import Run
 from spota.runs.plan import OWN, Plan, complete, flag_tables
@@ -43,8 +42,8 @@ def train(
     beta: float | None = None,
     max_minutes: float | None = None,
     settings: Spota | Settings | None = None,
-    candidate: Optimizer | Solver | Settings | None = None,
-    reference: Optimizer | Solver | Settings | None = None,
+    candidate: AnyOptimizer | Settings | None = None,
+    reference: AnyOptimizer | Settings | None = None,
     out: str | Path | None = None,
     progress: bool = False,
     report: Listener | None = None,
@@ -89,8 +88,8 @@ def assess(
     beta: float | None = None,
     against: Sequence[str | Path | Policy] = (),
     settings: Spota | Settings | None = None,
-    candidate: Optimizer | Solver | Settings | None = None,
-    reference: Optimizer | Solver | Settings | None = None,
+    candidate: AnyOptimizer | Settings | None = None,
+    reference: AnyOptimizer | Settings | None = None,
     out: str | Path | None = None,
     progress: bool = False,
     report: Listener | None = None,

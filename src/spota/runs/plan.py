@@ -15,7 +15,7 @@ from spota.sim.identity import platform_sha256
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
-from spota.polopt.solver import is_optimal
+from spota.polopt.solver import check_optimizer, is_optimal
 from spota.certify.settings import Spota
 from spota.sim.env import Env
 
@@ -110,8 +110,7 @@ def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
         _check_names(head, parts, layer, where)
         parts |= {name: _changed(parts[name], told, f"{where} [{name}]") for name, told in layer.items()}
     for optimizer in (parts["candidate"], parts["reference"]):
-        if isinstance(optimizer, Optimizer):
-            optimizer.check(env)
+        check_optimizer(optimizer, env)
     if isinstance(parts["spota"], Spota):
         parts["spota"].check_memory(env)
     return replace(head, env_sha256=platform_sha256(env), **parts)
