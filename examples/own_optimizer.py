@@ -9,6 +9,7 @@ from typing import Any
 
 import cma
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Key
@@ -35,9 +36,9 @@ class SepCMAES:
         )
         for _ in range(self.iterations):
             tried = search.ask()
-            policies = [policy_of(np.asarray(weights, np.float32)) for weights in tried]
+            policies = [policy_of(jnp.asarray(weights, jnp.float32)) for weights in tried]
             search.tell(tried, [-float(spota.returns(env, p, domains, keys).returns.mean()) for p in policies])
-        return policy_of(np.asarray(search.best.x, np.float32))
+        return policy_of(jnp.asarray(search.best.x, jnp.float32))
 
 
 SMALL = {"n_c": 20, "n_r": 2, "n_G": 10, "n_J": 1, "max_iterations": 1, "looks": 1, "hidden": (2,)}

@@ -1,5 +1,5 @@
 """An optimizer that is a function of one problem: never worse than its start, and told what is wrong with it."""
-# ruff: noqa: ARG001, an optimizer has these arguments
+# ruff: noqa: ARG001, ARG002, ARG005, an optimizer has these arguments
 
 from dataclasses import dataclass
 from typing import Any

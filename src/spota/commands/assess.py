@@ -23,7 +23,7 @@ from spota.commands.running import (
     where_the_page_is,
     write_page,
 )
-from spota.commands.sources import contestants, warn_of_clipping
+from spota.commands.sources import contestants, platform_named, warn_of_clipping
 from spota.files.atomic import plain
 from spota.runs import plan
 from spota.runs.certifying import assess as assess_as_planned
@@ -89,11 +89,12 @@ def assess(
     if not source:
         raise ValueError("Which policy? Write e.g. spota assess policy.npz, or spota assess lqr --env cart-pole.")
     others = against or tuple(told.get("against", ()))
-    platform, named = contestants([source, *others], env or told.get("env"))
+    where = platform_named([source, *others], env or told.get("env"))
+    platform, named = contestants([source, *others], where)
     found, *rest = named.values()
     known = dict(zip(others, rest, strict=True))
     warn_of_clipping(platform, {source: found, **known})
-    flags = {"env": platform.name, "algo": "assess", "preset": preset, "solver": solver, "seed": seed}
+    flags = {"env": where, "algo": "assess", "preset": preset, "solver": solver, "seed": seed}
     flags |= {"policy": source, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
     layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes))]
     chosen = plan.resolve(file, flags, layers)

@@ -58,12 +58,14 @@ def rollout(
     outcome = returns(platform, chosen, drawn, jax.random.split(k_rollouts, (domains, rollouts)))
     summary = summarise(platform, outcome)
     if json:
-        print_json({"env": env, "policy": policy, "seed": seed, "nominal": nominal, "noise": noise, **summary})
+        print_json(
+            {"env": platform.name, "policy": policy, "seed": seed, "nominal": nominal, "noise": noise, **summary}
+        )
         return
     where = f"the nominal domain, {domains} times" if nominal else f"{domains} {'given' if on else 'random'} domains"
     columns = ("policy", "mean return", "std", "10 % quantile", "of at most", "survived")
     row = [f"{summary[k]:.1f}" for k in ("mean", "std", "quantile_10", "max_return")]
-    print_table(f"{env} on {where}", columns, [(policy, *row, f"{100 * summary['survived']:.1f} %")])
+    print_table(f"{platform.name} on {where}", columns, [(policy, *row, f"{100 * summary['survived']:.1f} %")])
 
 
 def summarise(env: Env, outcome: Outcome) -> dict[str, int | float]:

@@ -143,7 +143,7 @@ def _refuse(given: dict[str, bool], why: str) -> None:
 
 def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
     env = make(chosen.env)
-    with running(directory, f"{chosen.env}-spota", chosen.table(), env, chosen.spota.beta, tensorboard) as (run, tell):
+    with running(directory, f"{env.name}-spota", chosen.table(), env, chosen.spota.beta, tensorboard) as (run, tell):
         result = certify(chosen, env, run, to_all(tell, pages_of(run, env) if report else None))
         beside = with_controller(chosen, env, result.policy, run)
     written = report and write_page(run.directory, env, full=chosen.preset != "quick")
@@ -161,7 +161,8 @@ def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: boo
 
 
 def _once(chosen: training.Training, directory: Path | None, tensorboard: bool, json: bool) -> None:
-    env, name = make(chosen.env), f"{chosen.env}-{chosen.algo}"
+    env = make(chosen.env)
+    name = f"{env.name}-{chosen.algo}"
     with running(directory, name, to_dict(chosen), env, None, tensorboard) as (run, tell):
         trained = training.train(chosen, run, listening(tell))
     for warning in trained.warnings:

@@ -33,10 +33,10 @@ EVALUATION_ROWS = 400
 
 
 class Optimizer(abc.ABC):
-    """An optimizer inside our loop: pure functions for ONE problem, which jax compiles. Extend it as a frozen dataclass.
+    """An optimizer inside our loop: pure functions for ONE problem, which jax compiles.
 
-    `iterations`, `begin`, `update` and `policy` are needed; the rest has defaults. Anything that is not written in jax
-    is a plain function instead, see `polopt.solver`.
+    Extend it as a frozen dataclass with `iterations`, `begin`, `update` and `policy`; the rest has defaults. What is
+    not written in jax is a plain function instead, see `polopt.solver`.
     """
 
     iterations: int

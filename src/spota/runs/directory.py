@@ -26,6 +26,12 @@ from spota.files.atomic import explained, plain, sweep, write_atomically, write_
 CONFIG = "config.toml"
 AS_MADE = ".config-as-made.toml"
 """A copy of config.toml that nobody edits: it tells what someone has changed in the other."""
+CODE = {
+    "env_sha256": " (the platform's fields or code differ)",
+    "solver_sha256": " (the optimizer's code differs)",
+    "policy_sha256": " (the policy differs)",
+}
+"""What it means that a digest in config.toml differs."""
 BLOCK_NAME = re.compile(r"[\w-]+(/[\w-]+)*", re.ASCII)
 
 
@@ -154,7 +160,7 @@ class Run:
             self._refuse_edited_config(old)
             changes = [f"{k} is {a} there, {b} now" for k, a, b in differences(old, self.config)]
             if changes:
-                code = " (the platform's fields or code differ)" if "env_sha256" in "".join(changes) else ""
+                code = "".join(words for name, words in CODE.items() if name in "".join(changes))
                 raise ValueError(
                     f"{self.directory} holds a run with other settings: {'; '.join(changes)}{code}. "
                     f"Choose a new directory with --out, or continue that run with --config {path}."

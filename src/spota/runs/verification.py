@@ -24,6 +24,7 @@ from spota.files.documents import read_json
 from spota.envs import make
 from spota.policies import fingerprint
 from spota.certify.procedure import Memo
+from spota.runs.platforms import refuse_code_inside
 from spota.runs.directory import AS_MADE, CONFIG, edited_config, fingerprint_of
 from spota.stats.split import gap_at_least
 from spota.sim.env import Env, Policy
@@ -217,6 +218,7 @@ class _Replay:
 def _compute_again(directory: Path, blocks: Mapping[str, Arrays], found: Verification) -> None:
     """Let the procedure run once more on the blocks as they are."""
     try:
+        refuse_code_inside(directory, _settings(directory))
         chosen = plan.resolve(directory / CONFIG, {})
         _refuse_other_platform(directory, chosen)
         env = make(chosen.env)

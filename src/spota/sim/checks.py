@@ -86,18 +86,18 @@ def _in_plain_words(what: str) -> Iterator[None]:
         yield
     except TracerBoolConversionError as error:
         raise ValueError(
-            f"{what} decides by a value that is known only when it runs{users_line(error)}; instead of `if`, `and`, `or`, "
-            "`min` and `max` write jnp.where(condition, this, that), &, |, jnp.minimum and jnp.maximum."
+            f"{what} decides by a value that is known only when it runs{users_line(error)}; instead of `if`, `and`, "
+            "`or`, `min` and `max` write jnp.where(condition, this, that), &, |, jnp.minimum and jnp.maximum."
         ) from error
     except TracerArrayConversionError as error:
         raise ValueError(
-            f"{what} hands its values to NumPy{users_line(error)}, which cannot be compiled; write jnp (import jax.numpy as "
-            "jnp) instead of np."
+            f"{what} hands its values to NumPy{users_line(error)}, which cannot be compiled; write jnp (import "
+            "jax.numpy as jnp) instead of np."
         ) from error
     except ConcretizationTypeError as error:
         raise ValueError(
-            f"{what} needs a value that is known only when it runs{users_line(error)}; instead of float(), int() and the "
-            "module math use jnp (import jax.numpy as jnp)."
+            f"{what} needs a value that is known only when it runs{users_line(error)}; instead of float(), int() and "
+            "the module math use jnp (import jax.numpy as jnp)."
         ) from error
 
 

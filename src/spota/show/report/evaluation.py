@@ -18,9 +18,9 @@ from jaxtyping import Array, Key
 
 from spota import policies
 from spota.analysis import attribution, evaluate
-from spota.envs import PLATFORMS, make
 from spota.files.atomic import plain, write_json
 from spota.policies import fingerprint
+from spota.runs.platforms import platform_of
 from spota.show.animation import ANIMATED, Recording, record
 from spota.show.plots import varied
 from spota.show.report.failures import Failed, Failures, Values, examples, traits
@@ -127,11 +127,14 @@ def evaluate_run(story: Story, env: Env | None = None, full: bool = True, tell: 
 
 def find_policy(story: Story, env: Env | None = None) -> tuple[Env, Policy]:
     """The platform and the policy that the run keeps or assesses; it must be the one that its certificate speaks of."""
-    if env is None and ("platform" in story.config or story.env not in PLATFORMS):
+    if env is None and story.own_platform:
         raise NoPolicyError(
             "The platform was given as a Python object; spota.show.report.write(directory, env) adds its rollouts."
         )
-    env = env or make(story.env)
+    try:
+        env = env or platform_of(story.directory, story.config)
+    except ValueError as error:
+        raise NoPolicyError(f"The platform cannot be found again: {error}") from error
     source = story.directory / "policy.npz"
     if not source.is_file():
         source = story.config.get("policy")
