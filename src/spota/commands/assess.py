@@ -42,7 +42,7 @@ def assess(
     /,
     env: Annotated[str | None, flag("the policy file's own", "ENV")] = None,
     preset: Annotated[str | None, choice("tuned", get_args(Preset))] = None,
-    solver: Annotated[str | None, choice("default", SOLVERS)] = None,
+    solver: Annotated[str | None, choice("default", (*SOLVERS, "FILE.py:NAME"))] = None,
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     against: Annotated[tuple[str, ...], flag("none", "POLICY ...")] = (),
@@ -66,14 +66,17 @@ def assess(
     While it is undecided more references join, twice at most, or as long as --max-minutes allows.
 
     Args:
-        policy: A run directory, a policy file, or a controller (pd, lqr, energy).
-        env: The platform; a policy file knows it, a controller does not.
+        policy: A run directory, a policy file, a controller (pd, lqr, energy), or one of your own: FILE.py:NAME, which
+            executes that file.
+        env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
-        solver: What trains the references; our own candidate has the platform's best solver.
+        solver: What trains the references; our own candidate has the platform's best solver. One of your own,
+            FILE.py:NAME, trains both.
         beta: The threshold: the loss of return, on average, that is accepted.
         max_minutes: No references join that would be trained longer than this; the first ones are in any case.
         against: Policies that you know, e.g. --against runs/a lqr: no reference starts from anything worse on its
-            domains. Run directories, policy files or controllers; what is no network of the policy's size is imitated.
+            domains. Run directories, policy files, controllers or FILE.py:NAME; what is no network of the policy's size is
+            imitated.
         seed: The same seed gives the same result.
         config: A TOML file with settings: policy, against, env, preset, solver and seed by name, and tables [spota],
             [candidate] (our own) and [reference]. The config.toml of any assessment is one.

@@ -28,7 +28,7 @@ def domains(
     seed and number uses the same domains. No training with that seed has seen them.
 
     Args:
-        env: The platform; `spota envs` lists them.
+        env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         n: How many domains.
         out: The file to write.
         seed: The same seed gives the same domains, and more of them continue the same row.

@@ -26,8 +26,8 @@ def play(
     """Write an animated picture of the policy on the nominal domain and, beside it, on random ones.
 
     Args:
-        env: The platform; `spota envs` lists them.
-        policy: A controller (pd, lqr, energy), a policy file or a run directory.
+        env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
+        policy: A controller (pd, lqr, energy), a policy file, a run directory, or FILE.py:NAME.
         domains: How many rollouts side by side; the first is on the nominal domain, the others on random ones.
         seed: The same seed gives the same domains, start states and noise.
         noise: Observation noise, as in the paper.

@@ -32,8 +32,8 @@ def rollout(
     """Run a policy on random domains that it has never seen, and print what it earns.
 
     Args:
-        env: The platform; `spota envs` lists them.
-        policy: A controller (pd, lqr, energy), a policy file or a run directory.
+        env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
+        policy: A controller (pd, lqr, energy), a policy file, a run directory, or FILE.py:NAME.
         domains: How many random domains.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.

@@ -56,7 +56,7 @@ def train(
     /,
     algo: Annotated[str | None, choice("spota", ALGORITHMS_AND_SPOTA)] = None,
     preset: Annotated[str | None, choice("tuned", get_args(Preset))] = None,
-    solver: Annotated[str | None, choice("default", SOLVERS)] = None,
+    solver: Annotated[str | None, choice("default", (*SOLVERS, "FILE.py:NAME"))] = None,
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     domains: Annotated[int | None, flag("2000, or 10 for ppo, udr and epopt", "N")] = None,
@@ -83,13 +83,13 @@ def train(
     Settings come from the preset, then from --config, then from the other flags.
 
     Args:
-        env: The platform; `spota envs` lists them.
+        env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         algo: spota (until certified); or once, on a number of domains, without a certificate: default (the platform's
             best solver), ppo, udr (PPO on fresh random domains in every iteration), epopt (PPO on the worst rollouts),
             analytic (gradients through the simulator).
         preset: tuned (our settings), quick (the Cart-Pole in about three minutes, for a first look), or paper (the
             paper's numbers and interval; with --solver ppo the paper's PPO, too).
-        solver: What solves for candidates and references inside spota.
+        solver: What solves for candidates and references inside spota; one of your own is FILE.py:NAME.
         beta: The threshold of spota: the loss of return, on average, that is accepted.
         max_minutes: spota begins no iteration after this time.
         domains: How many random training domains; not for spota, which has spota.n_c.

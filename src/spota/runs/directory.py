@@ -27,9 +27,9 @@ CONFIG = "config.toml"
 AS_MADE = ".config-as-made.toml"
 """A copy of config.toml that nobody edits: it tells what someone has changed in the other."""
 CODE = {
-    "env_sha256": " (the platform's fields or code differ)",
-    "solver_sha256": " (the optimizer's code differs)",
-    "policy_sha256": " (the policy differs)",
+    "env_sha256": " (the platform's fields or code differ; undo that to go on)",
+    "solver_sha256": " (the optimizer's code differs; undo that to go on)",
+    "policy_sha256": " (the policy differs; undo that to go on)",
 }
 """What it means that a digest in config.toml differs."""
 BLOCK_NAME = re.compile(r"[\w-]+(/[\w-]+)*", re.ASCII)
