@@ -17,11 +17,11 @@ from spota.certify.algorithm import Result, spota
 from spota.certify.assessment import Assessment, assess_policy
 from spota.certify.certificate import Certificate
 from spota.certify.events import Assessed, Event, Listener, Solving
-from spota.runs.plan import Plan
+from spota.certify.procedure import Memo, block_directory, compute
 from spota.policies import FNN, Linear
 from spota.policies.controllers import Beside, beside_controller
-from spota.certify.procedure import Memo, block_directory, compute
 from spota.runs.directory import Run
+from spota.runs.plan import Plan
 from spota.runs.training import UNSEEN, progress_figures
 from spota.sim.env import Env, Policy
 

@@ -4,18 +4,16 @@ solver = optimizer("ppo", env, preset="paper")
 solver = override(solver, from_flags(["iterations=200", "learning_rate=1e-3"]), "--set")
 """
 
-import difflib
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from spota.text import suggest
-from spota.files import documents
 from spota.envs.catapult import Catapult
+from spota.files import documents
 from spota.polopt import default_solver, exact, reference_solver, tuned_ppo
 from spota.polopt.analytic import Analytic
 from spota.polopt.epopt import EPOpt
@@ -23,6 +21,7 @@ from spota.polopt.ppo import PPO
 from spota.polopt.solve import Optimizer
 from spota.sim.env import Env
 from spota.sim.objects import is_reference, named
+from spota.text import suggest
 
 T = TypeVar("T")
 Table = dict[str, Any]

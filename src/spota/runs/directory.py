@@ -19,9 +19,9 @@ from typing import IO, Any
 
 import tomli_w
 
+from spota.files.atomic import explained, plain, sweep, write_atomically, write_json
 from spota.files.blocks import Arrays, checked, read_block, run_of, write_block
 from spota.files.documents import read_toml
-from spota.files.atomic import explained, plain, sweep, write_atomically, write_json
 
 CONFIG = "config.toml"
 AS_MADE = ".config-as-made.toml"

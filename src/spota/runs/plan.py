@@ -8,17 +8,17 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from spota.text import suggest
-from spota.runs import config
+from spota.certify.settings import Spota
 from spota.envs import make
-from spota.sim.identity import code_sha256, platform_sha256
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import check_optimizer, is_optimal
-from spota.certify.settings import Spota
+from spota.runs import config
 from spota.sim.env import Env
+from spota.sim.identity import code_sha256, platform_sha256
 from spota.sim.objects import is_reference, recorded
+from spota.text import suggest
 
 TABLES = ("spota", "candidate", "reference")
 """The tables of a settings file."""
@@ -108,7 +108,9 @@ def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer]
 
 def _recorded(head: Plan) -> Plan:
     """The plan with names of files as config.toml keeps them."""
-    names = {name: recorded(value) for name in ("env", "solver", "policy") if (value := getattr(head, name)) is not None}
+    names = {
+        name: recorded(value) for name in ("env", "solver", "policy") if (value := getattr(head, name)) is not None
+    }
     return replace(head, **names, against=head.against and tuple(map(recorded, head.against)))
 
 
@@ -123,9 +125,7 @@ def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
     if isinstance(parts["spota"], Spota):
         parts["spota"].check_memory(env)
     own = [one for one in (parts["candidate"], parts["reference"]) if not one.__module__.startswith("spota.")]
-    return replace(
-        head, env_sha256=platform_sha256(env), solver_sha256=code_sha256(*own) if own else None, **parts
-    )
+    return replace(head, env_sha256=platform_sha256(env), solver_sha256=code_sha256(*own) if own else None, **parts)
 
 
 def _training(head: Plan, env: Env) -> dict[str, Any]:

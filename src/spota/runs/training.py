@@ -10,23 +10,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spota.polopt.imitating import imitation_progress
 from spota import policies
-from spota.runs import config
-from spota.files.blocks import Arrays, from_arrays, to_arrays
-from spota.sim.domain import Domains
 from spota.envs import make
-from spota.sim.identity import platform_sha256
+from spota.files.blocks import Arrays, from_arrays, to_arrays
 from spota.policies import FNN, Start, first_policy, fnn
 from spota.policies.controllers import Beside, own_controller
 from spota.policies.imitate import Round
 from spota.polopt import default_domains, default_start
+from spota.polopt.imitating import imitation_progress
 from spota.polopt.rows import Score
 from spota.polopt.solve import Progress, Report, Solution, solve
-from spota.sim.rollout import Outcome, returns
+from spota.runs import config
 from spota.runs.directory import Run
+from spota.sim.domain import Domains
 from spota.sim.env import Env
+from spota.sim.identity import platform_sha256
 from spota.sim.objects import recorded
+from spota.sim.rollout import Outcome, returns
 
 UNSEEN = 500
 """Random domains of the closing evaluation, one rollout each."""

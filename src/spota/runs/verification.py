@@ -14,21 +14,20 @@ import jax
 import numpy as np
 
 from spota import policies
-from spota.runs import config
-from spota.runs import plan
 from spota.certify.algorithm import spota
 from spota.certify.assessment import assess_policy
-from spota.files.blocks import Arrays, content_sha256, read_block, to_arrays
 from spota.certify.certificate import Certificate, differing, table_sha256
-from spota.files.documents import read_json
-from spota.envs import make
-from spota.policies import fingerprint
 from spota.certify.procedure import Memo
-from spota.runs.platforms import refuse_code_inside
-from spota.runs.directory import AS_MADE, CONFIG, edited_config, fingerprint_of
-from spota.stats.split import gap_at_least
-from spota.sim.env import Env, Policy
 from spota.certify.verdict import challenged
+from spota.envs import make
+from spota.files.blocks import Arrays, content_sha256, read_block, to_arrays
+from spota.files.documents import read_json
+from spota.policies import fingerprint
+from spota.runs import config, plan
+from spota.runs.directory import AS_MADE, CONFIG, edited_config, fingerprint_of
+from spota.runs.platforms import refuse_code_inside
+from spota.sim.env import Env, Policy
+from spota.stats.split import gap_at_least
 
 TOLERANCE = 1e-5
 """Relative: on another machine the last digits of a sum may differ."""

@@ -2,8 +2,8 @@
 
 A rollout has one jax key. What it draws at step t in stream s depends on (key, t, s) alone, so an episode that
 ends early desynchronises nothing, and two policies that get the same keys see the same noise. `jax.random` would
-spend most of a rollout's time here; two multiplications and three shifts a number do not. `tests/sim/test_randomness.py`
-measures moments, tails and correlations.
+spend most of a rollout's time here; two multiplications and three shifts a number do not.
+`tests/sim/test_randomness.py` measures moments, tails and correlations.
 """
 
 import jax

@@ -1,0 +1,1 @@
+"""Run directories, and what is decided before one begins."""
