@@ -125,8 +125,8 @@ def optimizer(name: str, env: Env, preset: Preset = "tuned") -> Any:
 def solvers(name: str, env: Env, preset: Preset = "tuned") -> tuple[Any, Any]:
     """The optimizers of that name inside SPOTA, the candidate's and the references'.
 
-    `default` is the platform's best, and the closed form where there is one; `file.py:name` is someone's own. `paper` has the paper's numbers for those
-    that the paper used, and ours for others.
+    `default` is the platform's best, and the closed form where there is one; `file.py:name` is someone's own. `paper`
+    has the paper's numbers for those that the paper used, and ours for others.
     """
     if is_reference(name):
         own = named(name, _may_solve, "an optimizer: a function solve(key, env, domains, start) that returns a policy")

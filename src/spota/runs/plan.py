@@ -108,10 +108,8 @@ def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer]
 
 def _recorded(head: Plan) -> Plan:
     """The plan with names of files as config.toml keeps them."""
-    names = {
-        name: recorded(value) for name in ("env", "solver", "policy") if (value := getattr(head, name)) is not None
-    }
-    return replace(head, **names, against=head.against and tuple(map(recorded, head.against)))
+    policy, against = head.policy and recorded(head.policy), head.against and tuple(map(recorded, head.against))
+    return replace(head, env=recorded(head.env), solver=recorded(head.solver), policy=policy, against=against)
 
 
 def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:

@@ -25,6 +25,6 @@ def platform_of(directory: Path, settings: Mapping[str, Any]) -> Env:
 
 def refuse_code_inside(directory: Path, settings: Mapping[str, Any]) -> None:
     """Refuse settings of a run that name code inside the run, before anything is executed."""
-    refuse_inside(
-        directory, *(settings.get(name) for name in ("env", "solver", "policy")), *settings.get("against", ())
-    )
+    against = settings.get("against")
+    named = [settings.get(name) for name in ("env", "solver", "policy")]
+    refuse_inside(directory, *named, *(against if isinstance(against, list) else ()))

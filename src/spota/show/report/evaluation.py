@@ -20,7 +20,6 @@ from spota import policies
 from spota.analysis import attribution, evaluate
 from spota.files.atomic import plain, write_json
 from spota.policies import fingerprint
-from spota.runs.platforms import platform_of
 from spota.show.animation import ANIMATED, Recording, record
 from spota.show.plots import varied
 from spota.show.report.failures import Failed, Failures, Values, examples, traits
@@ -132,7 +131,7 @@ def find_policy(story: Story, env: Env | None = None) -> tuple[Env, Policy]:
             "The platform was given as a Python object; spota.show.report.write(directory, env) adds its rollouts."
         )
     try:
-        env = env or platform_of(story.directory, story.config)
+        env = env or story.find_platform()
     except ValueError as error:
         raise NoPolicyError(f"The platform cannot be found again: {error}") from error
     source = story.directory / "policy.npz"

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from spota.runs.platforms import platform_of
 from spota.show.report.evaluation import Evaluation
 from spota.show.report.story import Story
 from spota.sim.domain import DomainDistribution
@@ -25,6 +24,6 @@ class Material:
         if self.story.own_platform:
             return None
         try:
-            return platform_of(self.story.directory, self.story.config).domain
+            return self.story.find_platform().domain
         except ValueError:  # a file that is gone or has changed
             return None
