@@ -17,12 +17,12 @@ from spota.certify.algorithm import Result
 from spota.certify.assessment import Assessment
 from spota.certify.events import Listener, to_all
 from spota.certify.settings import Spota
+from spota.driver import drive, drive_assessment
 from spota.envs import PLATFORMS, make
 from spota.policies import find, fingerprint
 from spota.policies.clipping import clipping_warning
 from spota.polopt.solver import AnyOptimizer
-from spota.runs import certifying, config
-from spota.runs.directory import Run
+from spota.runs import config
 from spota.runs.plan import OWN, Plan, complete, flag_tables
 from spota.show.live import Live
 from spota.sim import devices
@@ -66,7 +66,7 @@ def train(
         candidate: Settings of the candidate's optimizer that differ, e.g. {"iterations": 50}, or another optimizer: a
             function solve(key, env, domains, start) that returns a policy, see docs/contracts.md.
         reference: The same for the references.
-        out: A run directory. The same call continues what was interrupted; without it nothing is written.
+        out: A run directory, which the same call continues if it was interrupted; without it nothing is written.
         progress: Show on standard error how it goes.
         report: A function that hears every event of the run.
     """
@@ -76,8 +76,7 @@ def train(
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     head = _head(env, platform, preset=preset, solver=solver, seed=seed)
     plan = _complete(head, platform, given, flag_tables(beta, max_minutes))
-    with _opened(out, plan) as run, _shown(progress, plan, platform, report) as listener:
-        return certifying.certify(plan, platform, run, listener)
+    return drive(plan, platform, _path(out), _shown(progress, plan, platform, report)).result
 
 
 def assess(
@@ -125,8 +124,8 @@ def assess(
     head = _head(env, platform, algo="assess", preset=preset, solver=solver, seed=seed, **told)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     plan = _complete(head, platform, given, flag_tables(beta))
-    with _opened(out, plan) as run, _shown(progress, plan, platform, report) as listener:
-        return certifying.assess(plan, platform, found, run, listener, known)
+    display = _shown(progress, plan, platform, report)
+    return drive_assessment(plan, platform, found, _path(out), display, against=known).assessment
 
 
 def known_policies(sources: Sequence[str | Path | Policy], env: Env) -> dict[str, Policy]:
@@ -192,8 +191,8 @@ def _complete(head: Plan, env: Env, given: Mapping[str, Any], limits: Mapping[st
     return replace(plan, solver=OWN) if objects else plan
 
 
-def _opened(out: str | Path | None, plan: Plan) -> contextlib.AbstractContextManager[Run | None]:
-    return contextlib.nullcontext() if out is None else Run(out, plan.table())
+def _path(out: str | Path | None) -> Path | None:
+    return None if out is None else Path(out)
 
 
 @contextlib.contextmanager

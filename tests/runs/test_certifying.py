@@ -124,6 +124,26 @@ def test_a_finished_run_is_shown_and_nothing_is_computed(whole, tmp_path, capsys
     same_results(out, whole)
 
 
+def test_an_undecided_run_goes_on_with_more_iterations_and_keeps_every_block(whole, tmp_path, capsys):
+    out = copied(whole, tmp_path / "a")
+    told = run(capsys, "train", "--no-report", "--resume", "a", "--set", "spota.max_iterations=3")
+    assert told.err.count("found in the directory") == 10
+    assert "It stopped after 3 iterations" in told.out
+    planned = (*TRAIN, "spota.max_iterations=3")
+    run(capsys, *planned, *NEVER, "--out", "b")
+    same_results(out, tmp_path / "b")  # as if three had been planned
+    for block in BLOCKS:
+        assert (out / f"iteration-01/{block}.npz").read_bytes() == (whole / f"iteration-01/{block}.npz").read_bytes()
+    run(capsys, "verify", "a")
+
+
+def test_the_only_candidate_of_a_run_has_all_of_alpha(capsys):
+    run(capsys, *TRAIN, "spota.max_iterations=1", *NEVER, "--out", "a")
+    told = fail(capsys, "train", "--resume", "a", "--set", "spota.max_iterations=2")
+    assert "a was planned with spota.max_iterations = 1" in told
+    assert "choose a new --out to try 2" in told
+
+
 def test_the_config_file_of_a_run_repeats_it(whole, tmp_path, capsys):
     run(capsys, "train", "--no-report", "--config", str(whole / "config.toml"), "--out", "b")
     same_results(tmp_path / "b", whole)
@@ -418,11 +438,11 @@ def test_the_policy_stands_beside_the_platforms_controller_in_the_run(tmp_path, 
     env = ShortCartPole()
     policy = policies.lqr(env)
     with Run(tmp_path / "a", chosen.table()) as run:
-        found = certifying.with_controller(chosen, env, policy, run)
+        found = certifying.with_controller(chosen, env, policy, 1, run)
         monkeypatch.setattr(certifying, "beside_controller", lambda *_: pytest.fail("computed again"))
-        again = certifying.with_controller(chosen, env, policy, run)
+        again = certifying.with_controller(chosen, env, policy, 1, run)
     assert found is not None and again is not None
     assert again.to_dict() == found.to_dict()
     assert (found.gain, found.verdict, found.warnings) == (0.0, "equal", [])
     assert "lqr earns" in str(found)
-    assert certifying.with_controller(chosen, envs.make("catapult"), policy, run) is None
+    assert certifying.with_controller(chosen, envs.make("catapult"), policy, 1, run) is None

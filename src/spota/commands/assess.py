@@ -1,6 +1,5 @@
 """`spota assess`: a certificate for a policy that exists already."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -8,25 +7,24 @@ import tyro
 
 from spota.api import identity, named_in_plan
 from spota.certify.assessment import Assessment
-from spota.certify.events import to_all
-from spota.commands.output import console, print_json, say
+from spota.commands.output import command, console, print_json, say, warn
+from spota.commands.progress import bar
 from spota.commands.running import (
     BETA,
-    NO_PAGE,
     choice,
+    end,
     flag,
-    pages_of,
     positional,
-    running,
+    run_directory,
     settings_file,
+    shown,
     told_by,
-    where_the_page_is,
-    write_page,
+    told_of_page,
 )
 from spota.commands.sources import contestants, platform_named, warn_of_clipping
+from spota.driver import drive_assessment
 from spota.files.atomic import plain
 from spota.runs import plan
-from spota.runs.certifying import assess as assess_as_planned
 from spota.runs.certifying import describe_assessment
 from spota.runs.config import SOLVERS, Preset, from_flags
 from spota.text import duration
@@ -101,22 +99,22 @@ def assess(
     flags |= {"policy": source, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
     layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes))]
     chosen = plan.resolve(file, flags, layers)
-    name = f"{platform.name}-assess"
-    with running(directory, name, chosen.table(), platform, chosen.spota.beta, tensorboard) as (run, tell):
-        listener = to_all(tell, pages_of(run, platform) if report else None)
-        assessment = assess_as_planned(chosen, platform, found, run, listener, known)
-    written = report and write_page(run.directory, platform, full=chosen.preset != "quick")
+    directory = run_directory(directory, f"{platform.name}-assess", tensorboard)
+    display = shown(directory, chosen.algo, platform, chosen.spota.beta, tensorboard)
+    done = drive_assessment(
+        chosen, platform, found, directory, display, against=known, page=report, warn=warn, page_bar=bar("the page")
+    )
     if json:
-        print_json(plain({**describe_assessment(chosen, assessment), "directory": run.directory}))
+        print_json(plain({**describe_assessment(chosen, done.assessment), "directory": directory}))
     else:
-        say(f"{_summary(assessment, run.directory)}{where_the_page_is(run.directory) if written else ''}", console)
-    if report and not written:
-        sys.exit(NO_PAGE)
+        say(f"{_summary(done.assessment, directory)}{told_of_page(done.page)}", console)
+    end(done.page, wanted=report)
 
 
 def _summary(assessment: Assessment, directory: Path) -> str:
-    more = "" if assessment.certificate.verdict != "undecided" else (
-        "\nMore time, more references (--set spota.n_G=40) or more domains each (spota.n_r=100), with a new --out, "
-        "make the bound tighter; --beta accepts more loss."
+    c = assessment.certificate
+    more = "" if c.verdict != "undecided" else (
+        f"\nMore references make the bound tighter: {command('assess', '--resume', directory, '--set')} "
+        f"spota.looks={c.looks + 2}. More domains each (spota.n_r=100) or more loss (--beta) need a new --out."
     )  # fmt: skip
     return f"{assessment.certificate}{more}\nIt took {duration(assessment.seconds)}; the certificate is in {directory}."

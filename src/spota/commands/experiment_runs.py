@@ -7,13 +7,14 @@ from functools import partial
 from pathlib import Path
 
 from spota.certify.algorithm import Result
-from spota.certify.events import Event, Listener
+from spota.certify.events import Event, Listener, to_all
 from spota.commands.output import progress_console, say, warn
+from spota.driver import drive, drive_training
 from spota.envs import make
-from spota.experiments.training_runs import run_spota, run_training
 from spota.runs.plan import Plan
 from spota.runs.training import Trained, Training
 from spota.show.live import Live
+from spota.sim.env import Env
 
 
 def run_all(
@@ -42,14 +43,16 @@ def resumable(directory: Path) -> Iterator[None]:
 
 
 def _run(work: Plan | Training, directory: Path, hear: Listener | None) -> Result | Trained:
-    threshold = work.spota.beta if isinstance(work, Plan) else None
-    with Live(progress_console, directory.name, make(work.env).max_return, threshold) as live:
+    env = make(work.env)
+    if isinstance(work, Plan):
+        return drive(work, env, directory, _shown(directory, env, work.spota.beta, hear), warn=warn).result
+    trained = drive_training(work, directory, _shown(directory, env, None, hear), warn=warn)
+    for doubt in trained.warnings:
+        warn(f"{directory}: {doubt}")
+    return trained
 
-        def tell(event: Event) -> None:
-            live(event)
-            if hear:
-                hear(event)
 
-        if isinstance(work, Plan):
-            return run_spota(work, directory, tell, warn)
-        return run_training(work, directory, tell, warn)
+@contextlib.contextmanager
+def _shown(directory: Path, env: Env, threshold: float | None, hear: Listener | None) -> Iterator[Listener]:
+    with Live(progress_console, directory.name, env.max_return, threshold) as live:
+        yield to_all(live, hear)

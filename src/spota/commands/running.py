@@ -2,6 +2,7 @@
 
 import contextlib
 import shlex
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,11 +10,10 @@ from typing import Any
 
 import tyro
 
-from spota.certify.events import Assessed, BlockFinished, Event, Listener, Solving, to_all
-from spota.commands.output import command, progress_console, say, warn
-from spota.commands.progress import bar
+from spota.certify.events import BlockFinished, Event, Listener, Solving, to_all
+from spota.commands.output import command, progress_console, say
 from spota.runs.config import Table, read_toml
-from spota.runs.directory import Run, new_directory
+from spota.runs.directory import new_directory
 from spota.runs.platforms import refuse_code_inside
 from spota.show.live import Live
 from spota.show.tensorboard import TensorBoard, writer_class
@@ -57,65 +57,44 @@ def told_by(file: Path | None) -> Table:
     return read_toml(file) if file else {}
 
 
-@contextlib.contextmanager
-def running(
-    directory: Path | None, name: str, table: Table, env: Env, threshold: float | None, tensorboard: bool
-) -> Iterator[tuple[Run, Listener]]:
-    """A run directory with its display; without one told, a new `runs/NAME-TIME`. Ctrl-C says how to go on."""
+def run_directory(told: Path | None, name: str, tensorboard: bool) -> Path:
+    """The directory that was told, or a new `runs/NAME-TIME`; none if TensorBoard is wanted and not installed."""
     if tensorboard:
         writer_class()
-    directory = directory or new_directory(Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
+    return told or new_directory(Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
+@contextlib.contextmanager
+def shown(directory: Path, algo: str, env: Env, threshold: float | None, tensorboard: bool) -> Iterator[Listener]:
+    """The display of a run; Ctrl-C says how to go on, and a run that was finished before is told as such."""
     computed: list[Event] = []
 
     def note(event: Event) -> None:
         if isinstance(event, Solving) or (isinstance(event, BlockFinished) and not event.replayed):
             computed.append(event)
 
-    with Run(directory, table, warn=warn) as run:
-        finished = (directory / "result.json").exists()
-        try:
-            with contextlib.ExitStack() as stack:
-                board = stack.enter_context(contextlib.closing(TensorBoard(directory))) if tensorboard else None
-                live = stack.enter_context(Live(progress_console, env.name, env.max_return, threshold))
-                yield run, to_all(note, live, board)
-        except KeyboardInterrupt:
-            _say_what_is_left(directory, table["algo"])
-            raise
+    finished = (directory / "result.json").exists()
+    try:
+        with contextlib.ExitStack() as stack:
+            board = stack.enter_context(contextlib.closing(TensorBoard(directory))) if tensorboard else None
+            live = stack.enter_context(Live(progress_console, env.name, env.max_return, threshold))
+            yield to_all(note, live, board)
+    except KeyboardInterrupt:
+        _say_what_is_left(directory, algo)
+        raise
     if finished and not computed:
         say(f"{directory} holds this run already, and it is finished; choose another --out for a new one.")
 
 
-def pages_of(run: Run, env: Env) -> Listener:
-    """A listener that writes the page anew after every iteration, without what takes a while."""
-
-    def listen(event: Event) -> None:
-        if isinstance(event, Assessed):
-            write_page(run.directory, env, full=False)
-
-    return listen
-
-
-def where_the_page_is(directory: Path) -> str:
+def told_of_page(page: Path | None) -> str:
     """The last line of what a command says, if the page was written."""
-    return f"\nThe report is {directory / 'report.html'}: open it in a browser."
+    return f"\nThe report is {page}: open it in a browser." if page else ""
 
 
-def write_page(directory: Path, env: Env, full: bool) -> bool:
-    """Write report.html; a page that cannot be written costs nobody the run, but is told. Whether it was written."""
-    from spota.show import report  # slow to import
-
-    try:
-        if full:
-            with bar("the page") as show:
-                report.write(directory, env, tell=show)
-        else:
-            report.write(directory, env, full=False)
-    except (ValueError, OSError) as error:
-        told = str(error)
-        page = str(directory / "report.html")
-        warn(told if told.startswith(page) else f"{page} was not written: {told}")
-        return False
-    return True
+def end(page: Path | None, wanted: bool) -> None:
+    """End the command: a page that was wanted and could not be written is no success."""
+    if wanted and page is None:
+        sys.exit(NO_PAGE)
 
 
 def _say_what_is_left(directory: Path, algo: str) -> None:

@@ -1,6 +1,5 @@
 """`spota train`: train a policy until it is certified, or once with one optimizer, and keep it in a run directory."""
 
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, get_args
@@ -8,22 +7,22 @@ from typing import Annotated, get_args
 import tyro
 
 from spota.certify.algorithm import Result
-from spota.certify.events import listening, to_all
 from spota.certify.settings import Spota
 from spota.commands.output import command, console, print_json, say, warn
+from spota.commands.progress import bar
 from spota.commands.running import (
     BETA,
-    NO_PAGE,
     choice,
+    end,
     flag,
-    pages_of,
     positional,
-    running,
+    run_directory,
     settings_file,
+    shown,
     told_by,
-    where_the_page_is,
-    write_page,
+    told_of_page,
 )
+from spota.driver import drive, drive_training
 from spota.envs import make
 from spota.files.atomic import plain
 from spota.policies import Start
@@ -31,8 +30,8 @@ from spota.polopt import FROM_CONTROLLER
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
 from spota.runs import plan, training
-from spota.runs.certifying import certify, describe_result, with_controller
-from spota.runs.config import ALGORITHMS, SOLVERS, Preset, from_flags, to_dict
+from spota.runs.certifying import describe_result
+from spota.runs.config import ALGORITHMS, SOLVERS, Preset, from_flags
 from spota.text import duration, suggest
 
 ALGORITHMS_AND_SPOTA = ("spota", *ALGORITHMS)
@@ -141,49 +140,45 @@ def _refuse(given: dict[str, bool], why: str) -> None:
             raise ValueError(f"{flag_name} has no meaning for --algo {why}.")
 
 
-def _until_certified(chosen: plan.Plan, directory: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
+def _until_certified(chosen: plan.Plan, told: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
     env = make(chosen.env)
-    with running(directory, f"{env.name}-spota", chosen.table(), env, chosen.spota.beta, tensorboard) as (run, tell):
-        result = certify(chosen, env, run, to_all(tell, pages_of(run, env) if report else None))
-        beside = with_controller(chosen, env, result.policy, run)
-    written = report and write_page(run.directory, env, full=chosen.preset != "quick")
-    for warning in beside.warnings if beside else []:
+    directory = run_directory(told, f"{env.name}-spota", tensorboard)
+    display = shown(directory, chosen.algo, env, chosen.spota.beta, tensorboard)
+    done = drive(chosen, env, directory, display, page=report, warn=warn, page_bar=bar("the page"))
+    for warning in done.beside.warnings if done.beside else []:
         warn(warning)
     if json:
-        print_json(plain({**describe_result(chosen, result, beside), "directory": run.directory}))
+        print_json(plain({**describe_result(chosen, done.result, done.beside), "directory": directory}))
     else:
-        page = where_the_page_is(run.directory) if written else ""
-        rival = f"{beside}\n" if beside else ""
-        ending = f"{rival}{_ending(chosen, result)}\n{_next_steps(chosen.env, run.directory)}{page}"
-        say(f"{result.certificate}\n{ending}", console)
-    if report and not written:
-        sys.exit(NO_PAGE)
+        rival = f"{done.beside}\n" if done.beside else ""
+        ending = f"{rival}{_ending(done.result, directory)}\n{_next_steps(chosen.env, directory)}"
+        say(f"{done.result.certificate}\n{ending}{told_of_page(done.page)}", console)
+    end(done.page, wanted=report)
 
 
-def _once(chosen: training.Training, directory: Path | None, tensorboard: bool, json: bool) -> None:
+def _once(chosen: training.Training, told: Path | None, tensorboard: bool, json: bool) -> None:
     env = make(chosen.env)
-    name = f"{env.name}-{chosen.algo}"
-    with running(directory, name, to_dict(chosen), env, None, tensorboard) as (run, tell):
-        trained = training.train(chosen, run, listening(tell))
+    directory = run_directory(told, f"{env.name}-{chosen.algo}", tensorboard)
+    trained = drive_training(chosen, directory, shown(directory, chosen.algo, env, None, tensorboard), warn=warn)
     for warning in trained.warnings:
         warn(warning)
     if json:
-        print_json(plain({**trained.to_dict(), "directory": run.directory}))
+        print_json(plain({**trained.to_dict(), "directory": directory}))
         return
-    say(f"{trained}\n{_next_steps(chosen.env, run.directory)}", console)
+    say(f"{trained}\n{_next_steps(chosen.env, directory)}", console)
 
 
-def _ending(chosen: plan.Plan, result: Result) -> str:
+def _ending(result: Result, directory: Path) -> str:
     """How the run ended, and what to do about it."""
     n = len(result.history)
     iterations = f"{n} iteration{'s' if n > 1 else ''} and {duration(result.seconds)}"
     if result.reason == "certified":
         return f"It took {iterations}."
-    limit = "spota.max_iterations" if result.reason == "max_iterations" else "--max-minutes"
-    more = "leave out --preset quick" if chosen.preset == "quick" else f"give it a higher {limit} and a new --out"
+    more = ("--set", f"spota.max_iterations={2 * n}") if result.reason == "max_iterations" else ("--max-minutes", "60")
     return (
         f"It stopped after {iterations} without reaching the threshold; the policy of iteration {result.iteration}, "
-        f"which has the lowest bound, is kept. To go further, {more}; or accept more loss with --beta."
+        f"which has the lowest bound, is kept. To go on from here, or accept more loss with --beta and a new --out:\n"
+        f"  {command('train', '--resume', directory, *more)}"
     )
 
 

@@ -40,16 +40,20 @@ def certify(plan: Plan, env: Env, run: Run | None = None, report: Listener | Non
         references=plan.reference, memo=memo, report=listener,
     )  # fmt: skip
     if run is not None:
-        run.write_json("result.json", describe_result(plan, result, with_controller(plan, env, result.policy, run)))
+        run.write_json(
+            "result.json",
+            describe_result(plan, result, with_controller(plan, env, result.policy, result.iteration, run)),
+        )
     return result
 
 
-def with_controller(plan: Plan, env: Env, policy: Policy, run: Run) -> Beside | None:
-    """The policy beside the platform's controller on unseen domains, as a block of the run; None without one."""
+def with_controller(plan: Plan, env: Env, policy: Policy, iteration: int, run: Run) -> Beside | None:
+    """The policy of an iteration beside the platform's controller on unseen domains; None without one."""
     if env.controller is None:
         return None
     key = jax.random.fold_in(jax.random.key(plan.seed), 0)  # iterations count from 1
-    found = run.block("controller", lambda: beside_controller(key, env, policy, UNSEEN).to_arrays())
+    block = f"{block_directory(iteration)}/controller"
+    found = run.block(block, lambda: beside_controller(key, env, policy, UNSEEN).to_arrays())
     return Beside.from_arrays(found)
 
 

@@ -32,13 +32,18 @@ CODE = {
     "policy_sha256": " (the policy differs; undo that to go on)",
 }
 """What it means that a digest in config.toml differs."""
+FREE = ("spota.max_iterations", "spota.max_seconds", "spota.looks", "spota.chunk")
+"""Settings that no finished block depends on: a run may go on with others, with more iterations for example."""
+ONCE = {"spota.max_iterations": "candidate", "spota.looks": "look"}
+"""Those of them that cannot be raised from 1, because the only test of a run has all of α."""
 BLOCK_NAME = re.compile(r"[\w-]+(/[\w-]+)*", re.ASCII)
 
 
 class Run:
     """A run directory that one process at a time works in; use it in a `with` statement.
 
-    `config` is everything that decides the results, as TOML can say it. A directory with another config is refused.
+    `config` is everything that decides the results, as TOML can say it. A directory with another config is refused,
+    unless only FREE settings differ: with these it goes on, and all finished blocks stay.
     """
 
     def __init__(self, directory: str | Path, config: Mapping[str, Any], warn: Callable[[str], None] = warnings.warn):
@@ -158,7 +163,8 @@ class Run:
             except (ValueError, OSError) as error:
                 raise ValueError(f"{path} cannot be read ({error}); repair it, or choose a new --out.") from error
             self._refuse_edited_config(old)
-            changes = [f"{k} is {a} there, {b} now" for k, a, b in differences(old, self.config)]
+            self._refuse_spent(old)
+            changes = [f"{k} is {a} there, {b} now" for k, a, b in differences(old, self.config) if k not in FREE]
             if changes:
                 code = "".join(words for name, words in CODE.items() if name in "".join(changes))
                 raise ValueError(
@@ -166,8 +172,18 @@ class Run:
                     f"Choose a new directory with --out, or continue that run with --config {path}."
                 )
         for name in (CONFIG, AS_MADE):
-            if not (self.directory / name).exists():
-                write_atomically(self.directory / name, lambda file: tomli_w.dump(self.config, file))
+            write_atomically(self.directory / name, lambda file: tomli_w.dump(self.config, file))
+
+    def _refuse_spent(self, old: Mapping[str, Any]):
+        """More tests than one need a share of α each, which the only one has not left to them."""
+        before, now = _flat(old), _flat(self.config)
+        for name, test in ONCE.items():
+            shared = test == "look" or before.get("spota.spend_alpha") != "none"
+            if shared and before.get(name) == 1 and now.get(name, 1) != 1:
+                raise ValueError(
+                    f"{self.directory} was planned with {name} = 1, so its only {test} has all of α, and another would "
+                    f"have none; choose a new --out to try {now[name]}."
+                )
 
     def _refuse_edited_config(self, config: Mapping[str, Any]):
         """Its blocks come from the settings as they were: with others they would be overwritten one by one."""
@@ -203,8 +219,9 @@ class Run:
 
 
 def fingerprint_of(config: Mapping[str, Any]) -> str:
-    """What the blocks of a run are marked with: a digest of its config, as config.toml gives it."""
-    return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()
+    """What the blocks of a run are marked with: a digest of what they depend on in its config."""
+    deciding = {name: value for name, value in _flat(config).items() if name not in FREE}
+    return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def edited_config(directory: Path, config: Mapping[str, Any]) -> list[str]:
@@ -214,7 +231,7 @@ def edited_config(directory: Path, config: Mapping[str, Any]) -> list[str]:
     """
     copy = directory / AS_MADE
     if copy.exists():
-        return [f"{k} was {a} and is {b}" for k, a, b in differences(read_toml(copy), config)]
+        return [f"{k} was {a} and is {b}" for k, a, b in differences(read_toml(copy), config) if k not in FREE]
     found = [path for path in sorted(directory.glob("iteration-*/**/*.npz")) if path.is_file()]
     foreign = [path for path in found if _run_or_none(path) not in (None, fingerprint_of(config))]
     return ["its blocks come from other settings"] if found and len(foreign) == len(found) else []

@@ -6,7 +6,7 @@ a whole run anew, with checksums that fit, is not found out; run it again with i
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +204,7 @@ class _Replay:
 
     def _compare(self, name: str, now: Certificate) -> None:
         then = Certificate.from_json(str(self.blocks[name]["json"]), name)
-        edits = differing(then, now, TOLERANCE)
+        edits = differing(then, replace(now, looks=then.looks), TOLERANCE)  # a run may have gone on with more looks
         self.wrong += [f"{name}.npz does not follow from the other blocks: {edit}." for edit in edits]
 
     def _challenged(self, name: str, certificate: Certificate) -> Certificate:

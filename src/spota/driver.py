@@ -1,0 +1,136 @@
+"""The one way through: a plan in a run directory, with everything that it leaves there, its page included.
+
+done = drive(plan, env, Path("runs/a"))
+done.result.certificate, done.page
+
+`spota.train`, the commands and the experiments all come through here. The same call in the same directory continues a
+run that was stopped, and shows one that has ended. Without a directory nothing is written.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from spota.certify.algorithm import Result
+from spota.certify.assessment import Assessment
+from spota.certify.events import Assessed, Event, Listener, listening, to_all
+from spota.policies.controllers import Beside
+from spota.runs import certifying, training
+from spota.runs.config import to_dict
+from spota.runs.directory import Run
+from spota.runs.plan import Plan
+from spota.runs.training import Trained, Training
+from spota.sim.env import Env, Policy
+
+PAGE = "report.html"
+SILENT: AbstractContextManager[None] = nullcontext()
+"""A display that shows nothing."""
+
+Warn = Callable[[str], None]
+Display = AbstractContextManager[Listener | None]
+"""Open while something is computed, of which its listener hears."""
+Tell = Callable[[str, float], None]
+"""Hears what the page waits for, and which share of it is done."""
+PageBar = AbstractContextManager[Tell | None]
+"""Open while the last page is written, which takes a minute if it is to have everything."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a run of SPOTA ended with."""
+
+    result: Result
+    beside: Beside | None
+    """The platform's own controller on unseen domains; None without a directory, or if there is no controller."""
+    page: Path | None
+    """None if nobody wanted it, or if it could not be written."""
+
+
+@dataclass(frozen=True)
+class Assessing:
+    """What an assessment ended with."""
+
+    assessment: Assessment
+    page: Path | None
+
+
+def drive(
+    plan: Plan,
+    env: Env,
+    directory: Path | None = None,
+    display: Display = SILENT,
+    *,
+    page: bool = True,
+    warn: Warn = warnings.warn,
+    page_bar: PageBar = SILENT,
+) -> Done:
+    """Algorithm 1 as planned."""
+    with _opened(directory, plan, warn) as run, display as listener:
+        result = certifying.certify(plan, env, run, _with_pages(run, env, listener, page, warn))
+        beside = certifying.with_controller(plan, env, result.policy, result.iteration, run) if run else None
+    return Done(result, beside, _last_page(directory, plan, env, page, warn, page_bar))
+
+
+def drive_assessment(
+    plan: Plan,
+    env: Env,
+    policy: Policy,
+    directory: Path | None = None,
+    display: Display = SILENT,
+    *,
+    against: Mapping[str, Policy] | None = None,
+    page: bool = True,
+    warn: Warn = warnings.warn,
+    page_bar: PageBar = SILENT,
+) -> Assessing:
+    """An assessment of a policy that exists already, as planned; `against` has the known policies by name."""
+    with _opened(directory, plan, warn) as run, display as listener:
+        heard = _with_pages(run, env, listener, page, warn)
+        assessment = certifying.assess(plan, env, policy, run, heard, against)
+    return Assessing(assessment, _last_page(directory, plan, env, page, warn, page_bar))
+
+
+def drive_training(
+    settings: Training, directory: Path, display: Display = SILENT, *, warn: Warn = warnings.warn
+) -> Trained:
+    """One training with one optimizer, which has no certificate."""
+    with Run(directory, to_dict(settings), warn=warn) as run, display as listener:
+        return training.train(settings, run, listening(listener) if listener else None)
+
+
+def write_page(directory: Path, env: Env, full: bool, warn: Warn, tell: Tell | None = None) -> Path | None:
+    """Write the page of a run; one that cannot be written costs nobody the run, but is told."""
+    from spota.show import report  # slow to import
+
+    try:
+        return report.write(directory, env, full=full, tell=tell)
+    except (ValueError, OSError) as error:
+        told, page = str(error), str(directory / PAGE)
+        warn(told if told.startswith(page) else f"{page} was not written: {told}")
+        return None
+
+
+def _opened(directory: Path | None, plan: Plan, warn: Warn) -> AbstractContextManager[Run | None]:
+    return nullcontext() if directory is None else Run(directory, plan.table(), warn=warn)
+
+
+def _with_pages(run: Run | None, env: Env, listener: Listener | None, page: bool, warn: Warn) -> Listener | None:
+    """The listener; and after every iteration a page, without what takes a while."""
+    if run is None or not page:
+        return listener
+
+    def write(event: Event) -> None:
+        if isinstance(event, Assessed):
+            write_page(run.directory, env, False, warn)
+
+    return to_all(listener, write)
+
+
+def _last_page(directory: Path | None, plan: Plan, env: Env, page: bool, warn: Warn, page_bar: PageBar) -> Path | None:
+    """The page of the finished run; a quick one stays without what takes a while."""
+    if directory is None or not page:
+        return None
+    with page_bar as tell:
+        return write_page(directory, env, plan.preset != "quick", warn, tell)
