@@ -76,7 +76,9 @@ def test_nothing_to_play_is_refused(capsys, tmp_path):
 
 
 def test_unknown_policy_is_refused(capsys):
-    assert "neither a controller nor a file" in fail(capsys, "rollout", "cart-pole", "--policy", "nothing.npz")
+    assert "neither a policy file, a run directory, FILE.py:NAME nor a controller" in fail(
+        capsys, "rollout", "cart-pole", "--policy", "nothing.npz"
+    )
 
 
 def test_play_writes_a_picture(capsys, tmp_path):

@@ -18,6 +18,7 @@ import tyro
 import spota
 from spota.certify.settings import Spota
 from spota.cli import COMMANDS, command
+from spota.envs.catapult import expected_return, true_optimum
 from spota.polopt.analytic import Analytic
 
 ROOT = Path(__file__).parent.parent
@@ -164,6 +165,20 @@ def test_a_platform_of_ones_own_is_trained_and_assessed(capsys):
 def test_controllers_are_compared_on_the_same_domains(capsys):
     runpy.run_path(str(ROOT / "examples" / "same_domains.py"), run_name="__main__")
     assert re.search(r"lqr is better than 1.5 times its gains by \d+ \[\d", capsys.readouterr().out)
+
+
+def test_an_optimizer_of_ones_own_finds_the_optimum(capsys):
+    runpy.run_path(str(ROOT / "examples" / "own_optimizer.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "Certified: " in said and "effort margin" in said
+    earned = float(re.findall(r"Earns at least (\S+) on average", said)[0])
+    assert earned > 1.1 * expected_return(true_optimum())  # a new network pulls 1 m and earns −39.7
+
+
+def test_a_policy_of_ones_own_balances(capsys):
+    runpy.run_path(str(ROOT / "examples" / "own_policy.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert int(re.findall(r"feedback: (\d+) of 2500, 100% survived", said)[0]) > 2300
 
 
 def test_every_example_is_run():

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spota.api import assess, train
     from spota.envs import make
     from spota.policies import FNN, Linear, find, fnn, load, save
+    from spota.polopt.solve import Optimizer
     from spota.sim.domain import DomainDistribution, Empirical, Parameter
     from spota.sim.env import Env, Policy, Signal, Trajectories
     from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
@@ -26,6 +27,7 @@ __all__ = [
     "Integers",
     "Linear",
     "NumPyro",
+    "Optimizer",
     "Parameter",
     "Policy",
     "Signal",
@@ -49,6 +51,7 @@ _HOMES = {
     "envs": ("make",),
     "sim.marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
     "policies": ("FNN", "Linear", "find", "fnn", "load", "save"),
+    "polopt.solve": ("Optimizer",),
     "sim.rollout": ("collect", "returns"),
     "sim.env": ("Env", "Policy", "Signal", "Trajectories"),
 }

@@ -21,14 +21,14 @@ from spota.driver import drive, drive_assessment
 from spota.envs import PLATFORMS, make
 from spota.policies import find, fingerprint
 from spota.policies.clipping import clipping_warning
-from spota.polopt.solve import Optimizer
-from spota.polopt.solver import Solver
+from spota.polopt.solver import AnyOptimizer
 from spota.runs import config
 from spota.runs.plan import OWN, Plan, complete, flag_tables
 from spota.show.live import Live
 from spota.sim import devices
 from spota.sim.checks import check_env, check_policy
 from spota.sim.env import Env, Policy
+from spota.sim.objects import recorded
 from spota.text import suggest
 
 Settings = Mapping[str, Any]
@@ -43,8 +43,8 @@ def train(
     beta: float | None = None,
     max_minutes: float | None = None,
     settings: Spota | Settings | None = None,
-    candidate: Optimizer | Solver | Settings | None = None,
-    reference: Optimizer | Solver | Settings | None = None,
+    candidate: AnyOptimizer | Settings | None = None,
+    reference: AnyOptimizer | Settings | None = None,
     out: str | Path | None = None,
     progress: bool = False,
     report: Listener | None = None,
@@ -56,14 +56,15 @@ def train(
         result.policy.save("policy.npz")
 
     Args:
-        env: A platform, or its name.
+        env: A platform, its name, or `file.py:name` for one of your own, which executes that file.
         preset: tuned (our settings), quick (about three minutes) or paper (the paper's numbers and interval).
-        solver: The optimizers inside: default (the platform's best), ppo, epopt or analytic.
+        solver: The optimizers inside: default (the platform's best), ppo, epopt, analytic, or `file.py:name`.
         seed: The same seed gives the same result.
         beta: The threshold β, in return.
         max_minutes: No iteration begins after this time.
         settings: Settings of Algorithm 1 that differ from the preset, e.g. {"n_c": 10}, or all of them.
-        candidate: Settings of the candidate's optimizer that differ, e.g. {"iterations": 50}, or another optimizer.
+        candidate: Settings of the candidate's optimizer that differ, e.g. {"iterations": 50}, or another optimizer: a
+            function solve(key, env, domains, start) that returns a policy, see docs/contracts.md.
         reference: The same for the references.
         out: A run directory, which the same call continues if it was interrupted; without it nothing is written.
         progress: Show on standard error how it goes.
@@ -73,7 +74,7 @@ def train(
     _check_preset(preset)
     platform = _platform(env)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
-    head = _head(platform, preset=preset, solver=solver, seed=seed)
+    head = _head(env, platform, preset=preset, solver=solver, seed=seed)
     plan = _complete(head, platform, given, flag_tables(beta, max_minutes))
     return drive(plan, platform, _path(out), _shown(progress, plan, platform, report)).result
 
@@ -88,8 +89,8 @@ def assess(
     beta: float | None = None,
     against: Sequence[str | Path | Policy] = (),
     settings: Spota | Settings | None = None,
-    candidate: Optimizer | Solver | Settings | None = None,
-    reference: Optimizer | Solver | Settings | None = None,
+    candidate: AnyOptimizer | Settings | None = None,
+    reference: AnyOptimizer | Settings | None = None,
     out: str | Path | None = None,
     progress: bool = False,
     report: Listener | None = None,
@@ -120,7 +121,7 @@ def assess(
     if told_of_clipping:
         warnings.warn(told_of_clipping, stacklevel=2)
     told = {"policy": name, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
-    head = _head(platform, algo="assess", preset=preset, solver=solver, seed=seed, **told)
+    head = _head(env, platform, algo="assess", preset=preset, solver=solver, seed=seed, **told)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     plan = _complete(head, platform, given, flag_tables(beta))
     display = _shown(progress, plan, platform, report)
@@ -146,10 +147,11 @@ def named_in_plan(known: Mapping[str, Policy], env: Env) -> dict[str, tuple[str,
 
 
 def identity(policy: Policy, env: Env) -> str:
-    """The fingerprint of a policy or, if it is any callable, of what it does where it may come."""
+    """The fingerprint of a policy or, if it is someone's own callable, of what it does where it may come."""
+    ours = fingerprint(policy) if type(policy).__module__.startswith("spota.") else None
     low, high = (jnp.asarray([getattr(s, end) for s in env.observations])[:, None] for end in ("low", "high"))
     seen = low + (high - low) * jax.random.uniform(jax.random.key(0), (len(env.observations), 256))
-    return fingerprint(policy) or hashlib.sha256(np.asarray(policy(seen)).tobytes()).hexdigest()
+    return ours or hashlib.sha256(np.asarray(policy(seen)).tobytes()).hexdigest()
 
 
 def _check_preset(preset: str) -> None:
@@ -167,8 +169,10 @@ def _platform(env: str | Env) -> Env:
     return platform
 
 
-def _head(env: Env, **told: Any) -> Plan:
+def _head(given: str | Env, env: Env, **told: Any) -> Plan:
     """The plan without its tables; a platform that `make` does not give is described."""
+    if isinstance(given, str):
+        return Plan(recorded(given), **told)
     known = env.name in PLATFORMS and env is make(env.name)
     return Plan(env.name, **told, platform=None if known else _about(env))
 
@@ -197,6 +201,6 @@ def _shown(progress: bool, plan: Plan, env: Env, report: Listener | None) -> Ite
     if not progress:
         yield report
         return
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, emoji=False)
     with Live(console, plan.env, env.max_return, plan.spota.beta) as live:
         yield to_all(live, report)

@@ -20,6 +20,7 @@ from spota.envs.cart_pole import CartPole
 from spota.policies import fingerprint, fnn, lqr
 from spota.polopt import exact
 from spota.polopt.solve import Progress, Solution
+from spota.polopt.solver import solves_all
 from spota.sim import rollout
 from spota.stats.bootstrap import student_t
 from spota.stats.spending import Trial
@@ -78,6 +79,7 @@ def whole(scattered):
     return compare(KEY, ENV, NETWORK, scattered, 2, chunk=20)
 
 
+@solves_all
 def perturb(keys, env, domains, inits, report=None):
     """No optimizer at all: every reference is its start, moved at random."""
     del env, domains
@@ -105,6 +107,7 @@ def test_a_candidate_can_start_from_an_imitation_of_the_platforms_controller(mon
     monkeypatch.setattr("spota.policies.imitate.TRIED", 4)
     memo, starts, events = Memo(), [], []
 
+    @solves_all
     def noting(keys, env, domains, inits, report=None):
         starts.append(inits)
         return perturb(keys, env, domains, inits, report)
@@ -343,6 +346,7 @@ def test_time_before_an_interruption_counts(first):
 
 
 def remembering(starts):
+    @solves_all
     def solver(keys, env, domains, inits, report=None):
         starts.append(exact.extension(inits))
         return exact.catapult(keys, env, domains, inits, report)

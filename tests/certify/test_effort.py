@@ -20,7 +20,7 @@ from spota.policies import fnn
 from spota.polopt import exact
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
-from spota.polopt.solver import is_optimal, optimal, with_effort
+from spota.polopt.solver import is_optimal, optimal, solves_all, with_effort
 
 ENV = make("catapult")
 KEY = jax.random.key(3)
@@ -100,6 +100,7 @@ def test_an_exact_solver_has_no_effort_to_raise_and_someones_own_is_not_trusted(
     assert "exact solver" in c.effort
     assert not any("was not measured" in warning for warning in c.warnings)
 
+    @solves_all
     def mine(*arguments):
         return exact.catapult(*arguments)
 

@@ -13,6 +13,7 @@ from spota.certify.events import Assessed, BlockFinished
 from spota.certify.settings import Spota
 from spota.policies import fingerprint
 from spota.polopt import exact
+from spota.polopt.solver import solves_all
 
 SMALL = {"n_c": 5, "n_r": 2, "n_G": 10, "n_J": 1, "n_b": 50, "performance_domains": 20, "hidden": (2,),
          "max_iterations": 1, "method": "student_t_reference"}  # fmt: skip
@@ -70,6 +71,7 @@ def test_a_platform_of_ones_own_is_described_in_the_directory():
 def test_optimizers_may_be_functions_of_ones_own():
     calls = []
 
+    @solves_all
     def mine(keys, env, domains, inits, report=None):
         calls.append(keys.size)
         return exact.catapult(keys, env, domains, inits, report)

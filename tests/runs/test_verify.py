@@ -22,7 +22,7 @@ from spota.show import report
 
 TINY = (
     "spota.n_G=10", "spota.n_J=1", "spota.n_b=50", "spota.performance_domains=2000", "spota.hidden=[2]",
-    "spota.growth=constant", "spota.max_iterations=2", "spota.certify.looks=2",
+    "spota.growth=constant", "spota.max_iterations=2", "spota.looks=2",
 )  # fmt: skip
 TRAIN = ("train", "catapult", "--no-report", "--set", *TINY, "--beta", "0.001")
 

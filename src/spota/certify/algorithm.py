@@ -22,8 +22,8 @@ from spota.certify.settings import GROWTHS, NonDecrSeq, Spota
 from spota.files.blocks import Arrays, from_arrays, to_arrays
 from spota.policies import FNN, first_policy, fnn
 from spota.polopt.imitating import imitation_progress
-from spota.polopt.solve import Optimizer, Report, Solution
-from spota.polopt.solver import Solver, as_solver
+from spota.polopt.solve import Report, Solution
+from spota.polopt.solver import AnyOptimizer, Solver, as_solver
 from spota.sim.domain import count
 from spota.sim.env import Env
 
@@ -64,10 +64,10 @@ def find_candidate(
 def spota(
     key: Key[Array, ""],
     env: Env,
-    optimizer: Optimizer | Solver,
+    optimizer: AnyOptimizer,
     settings: Spota | None = None,
     *,
-    references: Optimizer | Solver | None = None,
+    references: AnyOptimizer | None = None,
     init: Any = None,
     sequence: NonDecrSeq | None = None,
     memo: Memo = compute,

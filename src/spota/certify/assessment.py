@@ -28,8 +28,8 @@ from spota.files.blocks import Arrays, from_arrays, to_arrays
 from spota.policies.contract import Contract
 from spota.policies.imitate import Imitation, imitate
 from spota.policies.network import FNN, Linear, fnn
-from spota.polopt.solve import Optimizer, Report
-from spota.polopt.solver import Solver, as_solver
+from spota.polopt.solve import Report
+from spota.polopt.solver import AnyOptimizer, as_solver
 from spota.sim.env import Env, Policy
 from spota.text import figure
 
@@ -54,10 +54,10 @@ def assess_policy(
     key: Key[Array, ""],
     env: Env,
     policy: Policy,
-    optimizer: Optimizer | Solver,
+    optimizer: AnyOptimizer,
     settings: Spota | None = None,
     *,
-    candidate: Optimizer | Solver | None = None,
+    candidate: AnyOptimizer | None = None,
     against: Mapping[str, Policy] | None = None,
     memo: Memo = compute,
     report: Listener | None = None,

@@ -16,8 +16,8 @@ from jaxtyping import Array, Key
 from spota.certify.events import BlockFinished, BlockStarted, Event, Listener, Solving
 from spota.certify.settings import NonDecrSeq, Spota
 from spota.files.blocks import SECONDS, Arrays, content_sha256
-from spota.polopt.solve import Optimizer, Report
-from spota.polopt.solver import Solver
+from spota.polopt.solve import Report
+from spota.polopt.solver import AnyOptimizer, Solver
 from spota.sim.env import Env
 
 Memo = Callable[[str, Callable[[], Arrays]], Arrays]
@@ -52,7 +52,7 @@ class Procedure:
     key: Key[Array, ""]
     env: Env
     candidate: Solver
-    references: Optimizer | Solver
+    references: AnyOptimizer
     settings: Spota
     sequence: NonDecrSeq
     memo: Memo

@@ -21,7 +21,7 @@ from spota.commands.running import (
     told_by,
     told_of_page,
 )
-from spota.commands.sources import contestants, warn_of_clipping
+from spota.commands.sources import contestants, platform_named, warn_of_clipping
 from spota.driver import drive_assessment
 from spota.files.atomic import plain
 from spota.runs import plan
@@ -40,7 +40,7 @@ def assess(
     /,
     env: Annotated[str | None, flag("the policy file's own", "ENV")] = None,
     preset: Annotated[str | None, choice("tuned", get_args(Preset))] = None,
-    solver: Annotated[str | None, choice("default", SOLVERS)] = None,
+    solver: Annotated[str | None, choice("default", (*SOLVERS, "FILE.py:NAME"))] = None,
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     against: Annotated[tuple[str, ...], flag("none", "POLICY ...")] = (),
@@ -64,14 +64,17 @@ def assess(
     While it is undecided more references join, twice at most, or as long as --max-minutes allows.
 
     Args:
-        policy: A run directory, a policy file, or a controller (pd, lqr, energy).
-        env: The platform; a policy file knows it, a controller does not.
+        policy: A run directory, a policy file, a controller (pd, lqr, energy), or one of your own: FILE.py:NAME, which
+            executes that file.
+        env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
-        solver: What trains the references; our own candidate has the platform's best solver.
+        solver: What trains the references; our own candidate has the platform's best solver. One of your own,
+            FILE.py:NAME, trains both.
         beta: The threshold: the loss of return, on average, that is accepted.
         max_minutes: No references join that would be trained longer than this; the first ones are in any case.
         against: Policies that you know, e.g. --against runs/a lqr: no reference starts from anything worse on its
-            domains. Run directories, policy files or controllers; what is no network of the policy's size is imitated.
+            domains. Run directories, policy files, controllers or FILE.py:NAME; what is no network of the policy's size
+            is imitated.
         seed: The same seed gives the same result.
         config: A TOML file with settings: policy, against, env, preset, solver and seed by name, and tables [spota],
             [candidate] (our own) and [reference]. The config.toml of any assessment is one.
@@ -87,11 +90,12 @@ def assess(
     if not source:
         raise ValueError("Which policy? Write e.g. spota assess policy.npz, or spota assess lqr --env cart-pole.")
     others = against or tuple(told.get("against", ()))
-    platform, named = contestants([source, *others], env or told.get("env"))
+    where = platform_named([source, *others], env or told.get("env"))
+    platform, named = contestants([source, *others], where)
     found, *rest = named.values()
     known = dict(zip(others, rest, strict=True))
     warn_of_clipping(platform, {source: found, **known})
-    flags = {"env": platform.name, "algo": "assess", "preset": preset, "solver": solver, "seed": seed}
+    flags = {"env": where, "algo": "assess", "preset": preset, "solver": solver, "seed": seed}
     flags |= {"policy": source, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
     layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes))]
     chosen = plan.resolve(file, flags, layers)

@@ -40,8 +40,9 @@ def compare(
     Example: spota compare runs/spota runs/epopt pd --on set.json
 
     Args:
-        policies: Run directories, policy files or controllers (pd, lqr, energy), all for one platform.
-        env: The platform, if all policies are controllers.
+        policies: Run directories, policy files, controllers (pd, lqr, energy) or FILE.py:NAME, which executes that
+            file; all for one platform.
+        env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
         domains: How many unseen domains are drawn.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.

@@ -28,7 +28,7 @@ def domains(
     seed and number uses the same domains. No training with that seed has seen them.
 
     Args:
-        env: The platform; `spota envs` lists them.
+        env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         n: How many domains.
         out: The file to write.
         seed: The same seed gives the same domains, and more of them continue the same row.
@@ -36,13 +36,16 @@ def domains(
     """
     platform = make(env)
     k_domains, _ = evaluate.evaluation_keys(seed)
-    target = out or Path("runs") / f"{env}-domains-{seed}.json"
+    target = out or Path("runs") / f"{platform.name}-domains-{seed}.json"
     written = domain_set.draw(k_domains, platform, n, seed).save(target)
     if json:
-        print_json({"env": env, "n": n, "seed": seed, "parameters": list(platform.domain), "file": str(written)})
+        print_json(
+            {"env": platform.name, "n": n, "seed": seed, "parameters": list(platform.domain), "file": str(written)}
+        )
         return
     console.print(
-        f"Wrote {n} domains of {env} to {written}; use them with: {command('compare', 'RUN', '--on', written)}",
+        f"Wrote {n} domains of {platform.name} to {written}; use them with: "
+        f"{command('compare', 'RUN', '--on', written)}",
         soft_wrap=True,
         markup=False,
     )

@@ -24,7 +24,7 @@ def envs(
     """List the platforms, with the distribution of every domain parameter.
 
     Args:
-        names: Platforms to list; all of them when none is given.
+        names: Platforms to list; all of ours when none is given. One of your own is FILE.py:NAME, which executes it.
         json: Print one JSON document instead of tables.
     """
     chosen = [make(name) for name in names or PLATFORMS]

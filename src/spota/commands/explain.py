@@ -41,8 +41,8 @@ def explain(
     its nominal value.
 
     Args:
-        policy: A run directory, a policy file or a controller (pd, lqr, energy).
-        env: The platform, if the policy is a controller.
+        policy: A run directory, a policy file, a controller (pd, lqr, energy), or FILE.py:NAME, which executes it.
+        env: The platform, if the policy does not know it; FILE.py:NAME is one of your own.
         samples: Domains behind each figure; four times as many halve the intervals.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
             one. Shares of the variance need draws of their own.

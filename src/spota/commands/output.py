@@ -20,8 +20,8 @@ def _width(stream) -> int | None:
     return None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_OF_A_FILE
 
 
-console = Console(highlight=False, width=_width(sys.stdout))
-progress_console = Console(stderr=True, highlight=False, width=_width(sys.stderr))
+console = Console(highlight=False, emoji=False, width=_width(sys.stdout))
+progress_console = Console(stderr=True, highlight=False, emoji=False, width=_width(sys.stderr))
 
 
 def warn(text: str) -> None:

@@ -26,8 +26,8 @@ def play(
     """Write an animated picture of the policy on the nominal domain and, beside it, on random ones.
 
     Args:
-        env: The platform; `spota envs` lists them.
-        policy: A controller (pd, lqr, energy), a policy file or a run directory.
+        env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
+        policy: A controller (pd, lqr, energy), a policy file, a run directory, or FILE.py:NAME.
         domains: How many rollouts side by side; the first is on the nominal domain, the others on random ones.
         seed: The same seed gives the same domains, start states and noise.
         noise: Observation noise, as in the paper.
@@ -38,7 +38,7 @@ def play(
         raise ValueError(f"--domains {domains}: ask for at least 1 rollout.")
     platform = make(env, noise=noise)
     chosen = policies.find(policy, platform)
-    target = out or Path("runs") / f"{env}-{Path(policy).stem}.html"
+    target = out or Path("runs") / f"{platform.name}-{Path(policy).stem}.html"
     k_domains, k_start = evaluation_keys(seed)
     drawn = [("nominal domain", platform.domain.nominal())]
     for i in range(1, domains):
@@ -46,6 +46,6 @@ def play(
     recordings = [animation.record(platform, chosen, d, k_start, caption=caption) for caption, d in drawn]
     written = animation.save(recordings, target)
     if json:
-        print_json({"env": env, "policy": policy, "seed": seed, "file": str(written)})
+        print_json({"env": platform.name, "policy": policy, "seed": seed, "file": str(written)})
         return
     console.print(f"Wrote {written}: open it in a browser.", soft_wrap=True)

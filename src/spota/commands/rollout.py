@@ -32,8 +32,8 @@ def rollout(
     """Run a policy on random domains that it has never seen, and print what it earns.
 
     Args:
-        env: The platform; `spota envs` lists them.
-        policy: A controller (pd, lqr, energy), a policy file or a run directory.
+        env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
+        policy: A controller (pd, lqr, energy), a policy file, a run directory, or FILE.py:NAME.
         domains: How many random domains.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
@@ -58,12 +58,14 @@ def rollout(
     outcome = returns(platform, chosen, drawn, jax.random.split(k_rollouts, (domains, rollouts)))
     summary = summarise(platform, outcome)
     if json:
-        print_json({"env": env, "policy": policy, "seed": seed, "nominal": nominal, "noise": noise, **summary})
+        print_json(
+            {"env": platform.name, "policy": policy, "seed": seed, "nominal": nominal, "noise": noise, **summary}
+        )
         return
     where = f"the nominal domain, {domains} times" if nominal else f"{domains} {'given' if on else 'random'} domains"
     columns = ("policy", "mean return", "std", "10 % quantile", "of at most", "survived")
     row = [f"{summary[k]:.1f}" for k in ("mean", "std", "quantile_10", "max_return")]
-    print_table(f"{env} on {where}", columns, [(policy, *row, f"{100 * summary['survived']:.1f} %")])
+    print_table(f"{platform.name} on {where}", columns, [(policy, *row, f"{100 * summary['survived']:.1f} %")])
 
 
 def summarise(env: Env, outcome: Outcome) -> dict[str, int | float]:

@@ -14,6 +14,7 @@ from spota.certify.events import BlockFinished, Event, Listener, Solving, to_all
 from spota.commands.output import command, progress_console, say
 from spota.runs.config import Table, read_toml
 from spota.runs.directory import new_directory
+from spota.runs.platforms import refuse_code_inside
 from spota.show.live import Live
 from spota.show.tensorboard import TensorBoard, writer_class
 from spota.sim.env import Env
@@ -47,6 +48,7 @@ def settings_file(config: Path | None, out: Path | None, resume: Path | None) ->
     if not (resume / "config.toml").is_file():
         place = shlex.quote(str(resume))
         raise ValueError(f"--resume {place}: there is no run, because it has no config.toml; write --out {place}.")
+    refuse_code_inside(resume, read_toml(resume / "config.toml"))
     return resume / "config.toml", resume
 
 

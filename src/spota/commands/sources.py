@@ -1,4 +1,7 @@
-"""What people name on the command line: policies by file, run directory or controller, and domains by file."""
+"""What people name on the command line: policies by file, run directory or controller, and domains by file.
+
+A platform, a policy or an optimizer of one's own is `file.py:name` or `module:name`.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,20 +10,29 @@ from pathlib import Path
 from spota import policies
 from spota.analysis import evaluate
 from spota.commands.output import warn
-from spota.envs import make
+from spota.envs import PLATFORMS, make
 from spota.policies.clipping import clipping_warning
+from spota.runs.config import read_toml
+from spota.runs.directory import CONFIG
+from spota.runs.platforms import platform_of
 from spota.sim import domain_set
 from spota.sim.domain import Domains
 from spota.sim.env import Env, Policy
+from spota.sim.objects import is_reference, name_in
 
 
 def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> tuple[Env, dict[str, Policy]]:
     """The platform, and the policies under short names; policy files know their platform, controllers do not."""
-    if not sources:
-        raise ValueError("No policy was given; write one or more run directories, policy files or controllers.")
-    platform = make(env or _platform_of(sources), noise=noise)
+    platform = make(platform_named(sources, env), noise=noise)
     found = [policies.find(source, platform) for source in sources]
     return platform, dict(zip(_labels(sources), found, strict=True))
+
+
+def platform_named(sources: Sequence[str], env: str | None) -> str:
+    """The platform by its name or as `file.py:name`: the given one, or the one that the policies were made for."""
+    if not sources:
+        raise ValueError("No policy was given; write one or more run directories, policy files or controllers.")
+    return env or _platform_of(sources)
 
 
 def warn_of_clipping(env: Env, found: Mapping[str, Policy]) -> None:
@@ -38,15 +50,33 @@ def domains_of(file: Path, env: Env) -> tuple[Domains, Env]:
 
 
 def _platform_of(sources: Sequence[str]) -> str:
-    made_for = {
-        source: policies.load(_file(source)).contract.env for source in sources if source not in policies.CONTROLLERS
-    }
+    stored = [s for s in sources if s not in policies.CONTROLLERS and not is_reference(s)]
+    made_for = {source: policies.load(_file(source)).contract.env for source in stored}
     if not made_for:
-        raise ValueError(f"{', '.join(sources)}: a controller fits several platforms; add --env, e.g. --env cart-pole.")
+        raise ValueError(
+            f"{', '.join(sources)}: a controller, or code of your own, does not know its platform; add --env, e.g. "
+            "--env cart-pole or --env my_robot.py:Robot."
+        )
     if len(set(made_for.values())) > 1:
         told = ", ".join(f"{source} is for {env}" for source, env in made_for.items())
         raise ValueError(f"{told}; give policies of one platform only.")
-    return next(iter(made_for.values()))
+    source, name = next(iter(made_for.items()))
+    own = next(filter(None, map(_own_platform, stored)), None)
+    if own is None and name not in PLATFORMS:
+        raise ValueError(
+            f"{source} was made for {name!r}, a platform of your own; say where it is, e.g. --env my_robot.py:Robot."
+        )
+    return own or name
+
+
+def _own_platform(source: str) -> str | None:
+    """The `file.py:name` that a run directory was made with, if it was, and if it still is the same platform."""
+    run = _file(source).parent
+    settings = read_toml(run / CONFIG) if (run / CONFIG).is_file() else {}
+    if not is_reference(settings.get("env", "")):
+        return None
+    platform_of(run, settings)
+    return settings["env"]
 
 
 def _file(source: str) -> Path:
@@ -55,7 +85,7 @@ def _file(source: str) -> Path:
     if not path.is_file():
         raise ValueError(
             f"{source} is neither a controller ({', '.join(policies.CONTROLLERS)}), nor a policy file, "
-            "nor a run directory with a policy.npz."
+            "nor a run directory with a policy.npz, nor FILE.py:NAME."
         )
     return path
 
@@ -70,6 +100,8 @@ def _labels(sources: Sequence[str]) -> list[str]:
 
 
 def _label(path: Path) -> str:
+    if is_reference(path):
+        return name_in(str(path))
     if path.name == "policy.npz" and path.parent.name:
         return path.parent.name
     return path.stem if path.suffix == ".npz" else path.name or str(path)

@@ -58,10 +58,11 @@ def sweep(
     Example: spota sweep runs/spota runs/ppo pd --param ball_mass --no-noise
 
     Args:
-        policies: Run directories, policy files or controllers (pd, lqr, energy), all for one platform.
+        policies: Run directories, policy files, controllers (pd, lqr, energy) or FILE.py:NAME, which executes that
+            file; all for one platform.
         param: The parameter; `spota envs ENV` lists them.
         param2: A second parameter.
-        env: The platform, if all policies are controllers.
+        env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
         low: The smallest value.
         high: The largest value.
         low2: The smallest value of the second parameter.

@@ -55,7 +55,7 @@ def train(
     /,
     algo: Annotated[str | None, choice("spota", ALGORITHMS_AND_SPOTA)] = None,
     preset: Annotated[str | None, choice("tuned", get_args(Preset))] = None,
-    solver: Annotated[str | None, choice("default", SOLVERS)] = None,
+    solver: Annotated[str | None, choice("default", (*SOLVERS, "FILE.py:NAME"))] = None,
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     domains: Annotated[int | None, flag("2000, or 10 for ppo, udr and epopt", "N")] = None,
@@ -82,13 +82,13 @@ def train(
     Settings come from the preset, then from --config, then from the other flags.
 
     Args:
-        env: The platform; `spota envs` lists them.
+        env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         algo: spota (until certified); or once, on a number of domains, without a certificate: default (the platform's
             best solver), ppo, udr (PPO on fresh random domains in every iteration), epopt (PPO on the worst rollouts),
             analytic (gradients through the simulator).
         preset: tuned (our settings), quick (the Cart-Pole in about three minutes, for a first look), or paper (the
             paper's numbers and interval; with --solver ppo the paper's PPO, too).
-        solver: What solves for candidates and references inside spota.
+        solver: What solves for candidates and references inside spota; one of your own is FILE.py:NAME.
         beta: The threshold of spota: the loss of return, on average, that is accepted.
         max_minutes: spota begins no iteration after this time.
         domains: How many random training domains; not for spota, which has spota.n_c.
@@ -141,7 +141,8 @@ def _refuse(given: dict[str, bool], why: str) -> None:
 
 
 def _until_certified(chosen: plan.Plan, told: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
-    env, directory = make(chosen.env), run_directory(told, f"{chosen.env}-spota", tensorboard)
+    env = make(chosen.env)
+    directory = run_directory(told, f"{env.name}-spota", tensorboard)
     display = shown(directory, chosen.algo, env, chosen.spota.beta, tensorboard)
     done = drive(chosen, env, directory, display, page=report, warn=warn, page_bar=bar("the page"))
     for warning in done.beside.warnings if done.beside else []:
@@ -156,7 +157,8 @@ def _until_certified(chosen: plan.Plan, told: Path | None, tensorboard: bool, re
 
 
 def _once(chosen: training.Training, told: Path | None, tensorboard: bool, json: bool) -> None:
-    env, directory = make(chosen.env), run_directory(told, f"{chosen.env}-{chosen.algo}", tensorboard)
+    env = make(chosen.env)
+    directory = run_directory(told, f"{env.name}-{chosen.algo}", tensorboard)
     trained = drive_training(chosen, directory, shown(directory, chosen.algo, env, None, tensorboard), warn=warn)
     for warning in trained.warnings:
         warn(warning)

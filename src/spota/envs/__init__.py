@@ -1,14 +1,15 @@
 """The platforms, by name."""
 
-import dataclasses
 from functools import cache
 
 from spota.envs.ball_balancer import BallBalancer
 from spota.envs.cart_pole import CartPole, CartPoleSwingUp
 from spota.envs.catapult import Catapult
 from spota.envs.qube import Qube, QubeSwingUp
+from spota.sim.checks import check_env
 from spota.sim.effects import ActionDelay
 from spota.sim.env import Env
+from spota.sim.objects import is_reference, named
 from spota.text import suggest
 
 PLATFORMS: dict[str, type[Env]] = {
@@ -16,14 +17,33 @@ PLATFORMS: dict[str, type[Env]] = {
 }
 
 
-@cache
 def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> Env:
-    """The platform of that name: `make("cart-pole")`, `make("cart-pole", noise=False)`."""
+    """The platform of that name, `make("cart-pole", noise=False)`, or one of your own, `make("my_robot.py:Robot")`.
+
+    The same object each time. A name with a colon executes that file or module.
+    """
+    return _with_effects(_own(name) if is_reference(name) else _ours(name), noise, longest_delay)
+
+
+def _own(reference: str) -> Env:
+    """A platform in someone's file, if its methods fit together."""
+    wanted = "a platform: a class that extends spota.Env, or an object of one"
+    env = named(reference, lambda found: isinstance(found, Env), wanted)
+    check_env(env)
+    return env
+
+
+@cache
+def _ours(name: str) -> Env:
     if name not in PLATFORMS:
         raise ValueError(f"There is no platform {name!r}; {suggest(name, PLATFORMS)}")
-    env = PLATFORMS[name]()  # type: ignore[call-arg]  # every platform has defaults
+    return PLATFORMS[name]()  # type: ignore[call-arg]  # every platform has defaults
+
+
+@cache
+def _with_effects(env: Env, noise: bool, longest_delay: int | None) -> Env:
     if not noise:
         env = env.wearing(noise=None)
     if longest_delay is not None:
         env = env.wearing(delay=ActionDelay(env.effects.delay.parameter, longest_delay))
-    return dataclasses.replace(env)
+    return env

@@ -21,7 +21,7 @@ from numpy.polynomial import Polynomial
 
 from spota.polopt.rows import Score
 from spota.polopt.solve import Report, Solution
-from spota.polopt.solver import optimal
+from spota.polopt.solver import optimal, solves_all
 from spota.sim.domain import DomainDistribution, Parameter
 from spota.sim.effects import Effects
 from spota.sim.env import Env, Scalar, Signal
@@ -106,6 +106,7 @@ def earned(pull: Any, best: Any, limit: Any, xp: Any = np) -> Any:
 
 
 @optimal
+@solves_all
 def best_pulls(
     keys: Key[Array, "P"],
     env: Env,

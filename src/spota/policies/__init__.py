@@ -11,7 +11,9 @@ from spota.policies.network import FNN, Linear, fnn
 from spota.policies.pd import pd
 from spota.policies.start import Start, first_policy
 from spota.policies.storage import load, save
+from spota.sim.checks import check_policy
 from spota.sim.env import Env, Policy
+from spota.sim.objects import is_reference, named
 from spota.text import suggest
 
 __all__ = [
@@ -34,16 +36,30 @@ __all__ = [
 
 
 def find(source: str | Path, env: Env) -> Policy:
-    """A controller's name, a policy file, or a run directory that holds one; its contract must fit `env`."""
+    """A controller's name, a policy file, or a run directory that holds one; its contract must fit `env`.
+
+    Or one of your own, `find("my_robot.py:controller", env)`, which executes that file.
+    """
     if str(source) in CONTROLLERS:
         return CONTROLLERS[str(source)](env)
+    if is_reference(source):
+        return _own(str(source), env)
     path = Path(source)
     path = path / "policy.npz" if path.is_dir() else path
     if not path.is_file():
         raise ValueError(
-            f"{source!s} is neither a policy file, a run directory nor a controller; "
+            f"{source!s} is neither a policy file, a run directory, FILE.py:NAME nor a controller; "
             f"of controllers, {suggest(str(source), CONTROLLERS)}"
         )
     policy = load(path)
     policy.contract.check(env)
+    return policy
+
+
+def _own(reference: str, env: Env) -> Policy:
+    """A policy in someone's file, if it fits the platform."""
+    policy = named(reference, callable, "a policy: a function observation → action, or an object that can be called")
+    if isinstance(policy, FNN | Linear):
+        policy.contract.check(env)
+    check_policy(env, policy)
     return policy

@@ -19,6 +19,7 @@ from spota.polopt.checks import at_least_one, positive
 from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
 from spota.polopt.smoothing import smoothed
 from spota.polopt.soap import scale_by_soap
+from spota.polopt.solve import Optimizer
 from spota.sim import randomness, rollout
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env, Policy
@@ -35,7 +36,7 @@ class AnalyticState(eqx.Module):
 
 
 @dataclass(frozen=True)
-class Analytic:
+class Analytic(Optimizer):
     """SOAP on the gradient of the simulated return; the step size rises for a few updates, then falls with a cosine."""
 
     iterations: int = 150
@@ -78,11 +79,6 @@ class Analytic:
         if not (self.barrier >= 0 and self.smoothing >= 0):
             raise ValueError(f"barrier = {self.barrier}, smoothing = {self.smoothing}: neither can be negative.")
 
-    @property
-    def worst_share(self) -> float:
-        """All rollouts of an evaluation count."""
-        return 1.0
-
     def rollouts_on(self, n: int) -> tuple[int, int]:
         """In an update and in an evaluation: about as many as wanted, one per domain at least in an evaluation."""
         return min(n, self.rows) * self._each(self.rows, n), n * self._each(self.evaluation_rows, n)
@@ -94,10 +90,6 @@ class Analytic:
     def width(self, n: int) -> float:
         """Of the kernel around each of n domains."""
         return self.smoothing if n < FEW else 0.0
-
-    def check(self, env: Env):
-        """Any environment of ours can be differentiated."""
-        del env
 
     def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> AnalyticState:
         """An optimizer without memory."""

@@ -18,11 +18,12 @@ from spota.envs.catapult import MAX_EXTENSION, Catapult, mean_return, sample_opt
 from spota.policies.network import FNN
 from spota.polopt.rows import Score
 from spota.polopt.solve import Report, Solution
-from spota.polopt.solver import optimal
+from spota.polopt.solver import optimal, solves_all
 from spota.sim.env import Env
 
 
 @optimal
+@solves_all
 def catapult(
     keys: Key[Array, "P"],
     env: Env,

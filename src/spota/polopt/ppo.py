@@ -20,6 +20,7 @@ from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.gae import advantages
 from spota.polopt.rows import AXIS, Rows, all_rows, my_share, sum_over_devices
 from spota.polopt.smoothing import smoothed
+from spota.polopt.solve import Optimizer
 from spota.sim import randomness, rollout
 from spota.sim.domain import Domains
 from spota.sim.env import Env
@@ -90,7 +91,7 @@ class Batch(eqx.Module):
 
 
 @dataclass(frozen=True)
-class PPO:
+class PPO(Optimizer):
     """The defaults are the *tuned* setting; `PPO.paper()` has the paper's numbers."""
 
     iterations: int = 60
@@ -131,11 +132,6 @@ class PPO:
             raise ValueError(f"lam = {self.lam}: λ lies between 0 and 1.")
         if not self.smoothing >= 0:
             raise ValueError(f"smoothing = {self.smoothing}: it cannot be negative.")
-
-    @property
-    def worst_share(self) -> float:
-        """All rollouts of an evaluation count."""
-        return 1.0
 
     def rollouts_on(self, n: int) -> tuple[int, int]:
         """In an update and in an evaluation: so many per domain."""

@@ -6,9 +6,10 @@ numbers, its start included: a solution is never worse than its start on them. T
 return, or, for an optimizer of the worst cases, with the highest mean of the worst returns.
 """
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,63 +18,72 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
+from spota.polopt.checks import all_finite, refuse_another_kind
 from spota.polopt.rows import AXIS, Rows, Score, all_rows, score
 from spota.polopt.smoothing import smoothed
+from spota.sim.checks import described
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env
 from spota.sim.rollout import check
 
 PROBLEMS = "problems"
 """The mesh axis over groups of problems; `AXIS` is the one over shares of the rollouts."""
+EVALUATION_ROWS = 400
+"""Rollouts in an evaluation, about, unless an optimizer says otherwise."""
 
 
-@runtime_checkable
-class Optimizer(Protocol):
-    """One answer to "solve the approximated stochastic program": pure functions for ONE problem."""
+class Optimizer(abc.ABC):
+    """An optimizer inside our loop: pure functions for ONE problem, which jax compiles.
 
-    @property
-    def iterations(self) -> int:
-        """How many updates."""
-        ...
+    Extend it as a frozen dataclass with `iterations`, `begin`, `update` and `policy`; the rest has defaults. What is
+    not written in jax is a plain function instead, see `polopt.solver`.
+    """
 
-    @property
-    def evaluate_every(self) -> int:
-        """How many updates between two evaluations."""
-        ...
+    iterations: int
+    """How many updates."""
+    evaluate_every: int = 20
+    """How many updates between two evaluations."""
+    fresh_domains: bool = False
+    """Whether every update draws new domains from the environment's distribution."""
+
+    @abc.abstractmethod
+    def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> PyTree:
+        """The learner's state before the first update: fresh optimizer, reset exploration."""
+
+    @abc.abstractmethod
+    def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PyTree) -> tuple[PyTree, dict]:
+        """One update; returns the new state and figures to log.
+
+        An optimizer that leaves out updates which are not finite says so by a figure `finite`; for others the loop
+        looks at the parameters of the policy.
+        """
+
+    @abc.abstractmethod
+    def policy(self, state: PyTree) -> Any:
+        """The policy that the learner would act with; of the kind that `begin` was given."""
 
     def rollouts_on(self, n: int) -> tuple[int, int]:
         """Rollouts in an update and in an evaluation on n domains; in an evaluation every domain has as many."""
-        ...
+        return n, n * evaluations_of_each(n)
 
     def width(self, n: int) -> float:
         """Width of the kernel around each domain of a problem of n, in standard deviations of ν; 0: none."""
-        ...
+        del n
+        return 0.0
 
     @property
     def worst_share(self) -> float:
         """The share of an evaluation's rollouts, the worst ones, whose mean return says which policy is best."""
-        ...
-
-    @property
-    def fresh_domains(self) -> bool:
-        """Whether every update draws new domains from the environment's distribution."""
-        ...
+        return 1.0
 
     def check(self, env: Env) -> None:
         """Refuse an environment that the settings do not fit."""
-        ...
+        del env
 
-    def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> PyTree:
-        """The learner's state before the first update: fresh optimizer, reset exploration."""
-        ...
 
-    def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PyTree) -> tuple[PyTree, dict]:
-        """One update; returns the new state and figures to log."""
-        ...
-
-    def policy(self, state: PyTree) -> Any:
-        """The policy that the learner would act with."""
-        ...
+def evaluations_of_each(n: int) -> int:
+    """Rollouts on each of n domains in an evaluation, unless an optimizer says otherwise."""
+    return -(-EVALUATION_ROWS // n)
 
 
 class Best(eqx.Module):
@@ -219,13 +229,27 @@ def _begin(optimizer: Optimizer, env: Env, mesh: Mesh, k_begin, k_evaluate, doma
 
 @eqx.filter_jit
 def _update(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states):
-    return _on_shards(mesh, lambda k, d, s: optimizer.update(env, d, k, s), keys, domains, states)
+    return _on_shards(mesh, lambda k, d, s: _updated(optimizer, env, k, d, s), keys, domains, states)
+
+
+def _updated(optimizer: Optimizer, env: Env, key: Key[Array, ""], domains: Domains, state: PyTree):
+    """One update of one problem; whether it is finite is among its figures in any case."""
+    found, who = optimizer.update(env, domains, key, state), f"update of {type(optimizer).__name__}"
+    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)):
+        raise ValueError(
+            f"{who} returned {described(found)}; return the new state and a dictionary of figures to log, e.g. "
+            "return state, {}."
+        )
+    moved, figures = found
+    refuse_another_kind(who, moved, state, "state")
+    return moved, figures if "finite" in figures else {**figures, "finite": all_finite(optimizer.policy(moved))}
 
 
 @eqx.filter_jit
 def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states, best):
     def one(key, domains, state, best):
         policy = optimizer.policy(state)
+        refuse_another_kind(f"policy of {type(optimizer).__name__}", policy, best.policy, "policy")
         rows = _evaluation_rows(optimizer, env, domains, key)
         now, objective = score(env, policy, rows, optimizer.worst_share)
         better = objective > best.objective  # false for NaN

@@ -18,7 +18,9 @@ from spota.polopt import default_solver, exact, reference_solver, tuned_ppo
 from spota.polopt.analytic import Analytic
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO
+from spota.polopt.solve import Optimizer
 from spota.sim.env import Env
+from spota.sim.objects import is_reference, named
 from spota.text import suggest
 
 T = TypeVar("T")
@@ -123,11 +125,14 @@ def optimizer(name: str, env: Env, preset: Preset = "tuned") -> Any:
 def solvers(name: str, env: Env, preset: Preset = "tuned") -> tuple[Any, Any]:
     """The optimizers of that name inside SPOTA, the candidate's and the references'.
 
-    `default` is the platform's best, and the closed form where there is one. `paper` has the paper's numbers for those
-    that the paper used, and ours for others.
+    `default` is the platform's best, and the closed form where there is one; `file.py:name` is someone's own. `paper`
+    has the paper's numbers for those that the paper used, and ours for others.
     """
+    if is_reference(name):
+        own = named(name, _may_solve, "an optimizer: a function solve(key, env, domains, start) that returns a policy")
+        return own, own
     if name not in SOLVERS:
-        raise ValueError(f"There is no solver {name!r}; {suggest(name, SOLVERS)}")
+        raise ValueError(f"There is no solver {name!r}; {suggest(name, SOLVERS)} Your own is FILE.py:NAME.")
     if name != "default":
         tuned = ALGORITHMS[name](env)
         one = tuned.paper() if preset == "paper" and hasattr(tuned, "paper") else tuned
@@ -135,6 +140,10 @@ def solvers(name: str, env: Env, preset: Preset = "tuned") -> tuple[Any, Any]:
     if isinstance(env, Catapult):
         return exact.catapult, exact.catapult
     return default_solver(env), reference_solver(env)
+
+
+def _may_solve(found: Any) -> bool:
+    return callable(found) or isinstance(found, Optimizer)
 
 
 def _assignment(text: str, name: str, value: str) -> Table:

@@ -26,6 +26,12 @@ from spota.files.documents import read_toml
 CONFIG = "config.toml"
 AS_MADE = ".config-as-made.toml"
 """A copy of config.toml that nobody edits: it tells what someone has changed in the other."""
+CODE = {
+    "env_sha256": " (the platform's fields or code differ; undo that to go on)",
+    "solver_sha256": " (the optimizer's code differs; undo that to go on)",
+    "policy_sha256": " (the policy differs; undo that to go on)",
+}
+"""What it means that a digest in config.toml differs."""
 FREE = ("spota.max_iterations", "spota.max_seconds", "spota.looks", "spota.chunk")
 """Settings that no finished block depends on: a run may go on with others, with more iterations for example."""
 ONCE = {"spota.max_iterations": "candidate", "spota.looks": "look"}
@@ -160,7 +166,7 @@ class Run:
             self._refuse_spent(old)
             changes = [f"{k} is {a} there, {b} now" for k, a, b in differences(old, self.config) if k not in FREE]
             if changes:
-                code = " (the platform's fields or code differ)" if "env_sha256" in "".join(changes) else ""
+                code = "".join(words for name, words in CODE.items() if name in "".join(changes))
                 raise ValueError(
                     f"{self.directory} holds a run with other settings: {'; '.join(changes)}{code}. "
                     f"Choose a new directory with --out, or continue that run with --config {path}."

@@ -13,10 +13,11 @@ from spota.envs import make
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
-from spota.polopt.solver import is_optimal
+from spota.polopt.solver import check_optimizer, is_optimal
 from spota.runs import config
 from spota.sim.env import Env
-from spota.sim.identity import platform_sha256
+from spota.sim.identity import code_sha256, platform_sha256
+from spota.sim.objects import is_reference, recorded
 from spota.text import suggest
 
 TABLES = ("spota", "candidate", "reference")
@@ -52,7 +53,7 @@ class Plan:
     """Everything that decides the result."""
 
     env: str
-    """The platform."""
+    """The platform: a name, or `file.py:name` for one of someone's own."""
     env_sha256: str | None = None
     """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
     algo: Literal["spota", "assess"] = "spota"
@@ -60,11 +61,13 @@ class Plan:
     preset: config.Preset = "tuned"
     """Where the settings start from."""
     solver: str = "default"
-    """The optimizers inside SPOTA, a name of `config.SOLVERS`."""
+    """The optimizers inside SPOTA: a name of `config.SOLVERS`, or `file.py:name`."""
+    solver_sha256: str | None = None
+    """Their identity, if they are someone's own; it is computed, whatever a file says."""
     seed: int = 0
     """The same seed gives the same result."""
     policy: str | None = None
-    """The policy to assess: a controller, a file or a run directory."""
+    """The policy to assess: a controller, a file, a run directory or `file.py:name`."""
     policy_sha256: str | None = None
     """Its fingerprint."""
     against: tuple[str, ...] | None = None
@@ -101,8 +104,14 @@ def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer]
         raise ValueError(f"{where} was written from Python, with objects of its own; go on with it there.")
     given = {name: value for name, value in flags.items() if value is not None}
     tables = {name: told.pop(name) for name in TABLES if name in told}
-    head = config.build(Plan, config.merge(told, given), where)
+    head = _recorded(config.build(Plan, config.merge(told, given), where))
     return complete(head, make(head.env), [(where, tables), *layers])
+
+
+def _recorded(head: Plan) -> Plan:
+    """The plan with names of files as config.toml keeps them."""
+    policy, against = head.policy and recorded(head.policy), head.against and tuple(map(recorded, head.against))
+    return replace(head, env=recorded(head.env), solver=recorded(head.solver), policy=policy, against=against)
 
 
 def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
@@ -112,11 +121,11 @@ def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
         _check_names(head, parts, layer, where)
         parts |= {name: _changed(parts[name], told, f"{where} [{name}]") for name, told in layer.items()}
     for optimizer in (parts["candidate"], parts["reference"]):
-        if isinstance(optimizer, Optimizer):
-            optimizer.check(env)
+        check_optimizer(optimizer, env)
     if isinstance(parts["spota"], Spota):
         parts["spota"].check_memory(env)
-    return replace(head, env_sha256=platform_sha256(env), **parts)
+    own = [one for one in (parts["candidate"], parts["reference"]) if not one.__module__.startswith("spota.")]
+    return replace(head, env_sha256=platform_sha256(env), solver_sha256=code_sha256(*own) if own else None, **parts)
 
 
 def _training(head: Plan, env: Env) -> dict[str, Any]:
@@ -146,8 +155,8 @@ def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
     own = [layer["reference"] for _, layer in layers if _is_object(layer.get("reference"))]
     few = {"n_r": ASSESSED_ON} if head.preset == "tuned" else {}
     sizes = {**few, **_sizes(head.preset, own[-1] if own else reference)}
-    if own:  # the platform's solver may not fit it
-        candidate = own[-1]
+    if own or is_reference(head.solver):  # the platform's solver may not fit it
+        candidate = own[-1] if own else reference
     else:
         candidate, _ = config.solvers("default", env)
         sizes["n_c"] = default_domains(candidate)

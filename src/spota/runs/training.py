@@ -25,6 +25,7 @@ from spota.runs.directory import Run
 from spota.sim.domain import Domains
 from spota.sim.env import Env
 from spota.sim.identity import platform_sha256
+from spota.sim.objects import recorded
 from spota.sim.rollout import Outcome, returns
 
 UNSEEN = 500
@@ -41,7 +42,7 @@ class Training:
     """Everything that decides the result; the run directory keeps it in config.toml."""
 
     env: str
-    """The platform."""
+    """The platform: a name, or `file.py:name` for one of someone's own."""
     env_sha256: str | None = None
     """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
     algo: str = "default"
@@ -84,6 +85,7 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
     if not isinstance(inner_told, Mapping):
         raise ValueError(f"{file}: optimizer = {inner_told!r}: write a table [optimizer] with its settings.")
     head = config.build(Training, config.merge({**told}, given), str(file) if file else "the command line")
+    head = replace(head, env=recorded(head.env))
     env = make(head.env)
     start = head.start if "start" in {**told, **given} else default_start(env)
     if start == "controller":

@@ -25,6 +25,7 @@ from spota.files.documents import read_json
 from spota.policies import fingerprint
 from spota.runs import config, plan
 from spota.runs.directory import AS_MADE, CONFIG, edited_config, fingerprint_of
+from spota.runs.platforms import refuse_code_inside
 from spota.sim.env import Env, Policy
 from spota.stats.split import gap_at_least
 
@@ -216,6 +217,7 @@ class _Replay:
 def _compute_again(directory: Path, blocks: Mapping[str, Arrays], found: Verification) -> None:
     """Let the procedure run once more on the blocks as they are."""
     try:
+        refuse_code_inside(directory, _settings(directory))
         chosen = plan.resolve(directory / CONFIG, {})
         _refuse_other_platform(directory, chosen)
         env = make(chosen.env)

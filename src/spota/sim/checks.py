@@ -20,6 +20,7 @@ from jax.errors import ConcretizationTypeError, TracerArrayConversionError, Trac
 from spota.sim.env import Env, Policy, Signal
 from spota.text import suggest
 
+PACKAGE = str(Path(__file__).parent.parent)
 SEVERAL = 3
 """Rollouts side by side for which a policy is tried."""
 
@@ -53,7 +54,7 @@ def check_policy(env: Env, policy: Policy) -> None:
     else:
         hint = f"write one row for each actuator: {_names(env.actions)}"
     raise ValueError(
-        f"The policy returns {_described(action)} for {SEVERAL} observations of shape ({len(env.observations)},), "
+        f"The policy returns {described(action)} for {SEVERAL} observations of shape ({len(env.observations)},), "
         f"but {env.name} takes an array of shape {wanted}; {hint}."
     )
 
@@ -85,24 +86,24 @@ def _in_plain_words(what: str) -> Iterator[None]:
         yield
     except TracerBoolConversionError as error:
         raise ValueError(
-            f"{what} decides by a value that is known only when it runs{_line(error)}; instead of `if`, `and`, `or`, "
-            "`min` and `max` write jnp.where(condition, this, that), &, |, jnp.minimum and jnp.maximum."
+            f"{what} decides by a value that is known only when it runs{users_line(error)}; instead of `if`, `and`, "
+            "`or`, `min` and `max` write jnp.where(condition, this, that), &, |, jnp.minimum and jnp.maximum."
         ) from error
     except TracerArrayConversionError as error:
         raise ValueError(
-            f"{what} hands its values to NumPy{_line(error)}, which cannot be compiled; write jnp (import jax.numpy as "
-            "jnp) instead of np."
+            f"{what} hands its values to NumPy{users_line(error)}, which cannot be compiled; write jnp (import "
+            "jax.numpy as jnp) instead of np."
         ) from error
     except ConcretizationTypeError as error:
         raise ValueError(
-            f"{what} needs a value that is known only when it runs{_line(error)}; instead of float(), int() and the "
-            "module math use jnp (import jax.numpy as jnp)."
+            f"{what} needs a value that is known only when it runs{users_line(error)}; instead of float(), int() and "
+            "the module math use jnp (import jax.numpy as jnp)."
         ) from error
 
 
-def _line(error: Exception) -> str:
+def users_line(error: BaseException) -> str:
     """The user's own line: the last one that is neither Python's, nor ours, nor an installed package's."""
-    others = (*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), __file__, "<frozen")
+    others = (*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), PACKAGE, "<frozen")
     own = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(others)]
     return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}: {own[-1].line})" if own else ""
 
@@ -128,7 +129,7 @@ def _check_tuple(env: Env, method: str, found: Any, signals: tuple[Signal, ...] 
     named = "" if signals is None else f" for {_names(signals)}"
     if not isinstance(found, tuple | list):
         raise ValueError(
-            f"{method} of {env.name} returns {_described(found)}; write a tuple of scalars{named}, e.g. return (x,)."
+            f"{method} of {env.name} returns {described(found)}; write a tuple of scalars{named}, e.g. return (x,)."
         )
     for value in found:
         _check_scalar(env, method, value)
@@ -142,7 +143,7 @@ def _check_tuple(env: Env, method: str, found: Any, signals: tuple[Signal, ...] 
 def _check_scalar(env: Env, method: str, found: Any) -> None:
     if getattr(found, "shape", None) != ():
         raise ValueError(
-            f"{method} of {env.name} returns {_described(found)} where a scalar is needed; platforms are written for "
+            f"{method} of {env.name} returns {described(found)} where a scalar is needed; platforms are written for "
             "one domain: take x[0] apart, or sum over what has several entries."
         )
 
@@ -151,7 +152,7 @@ def _check_state(env: Env, start: Any, moved: Any) -> None:
     """Refuse a step that returns another kind of state than `start`."""
     if jax.tree.structure(start) != jax.tree.structure(moved):
         raise ValueError(
-            f"step of {env.name} returns {_described(moved)}, but start returns {_described(start)}; both must return "
+            f"step of {env.name} returns {described(moved)}, but start returns {described(start)}; both must return "
             "the same kind of state."
         )
     pairs = zip(jax.tree.leaves_with_path(start), jax.tree.leaves(moved), strict=True)
@@ -159,12 +160,13 @@ def _check_state(env: Env, start: Any, moved: Any) -> None:
         if (first.shape, first.dtype) != (then.shape, then.dtype):
             name = jax.tree_util.keystr(path, simple=True, separator=".") or "the state"
             raise ValueError(
-                f"step of {env.name} returns {_described(then)} for {name}, but start returns {_described(first)}; "
+                f"step of {env.name} returns {described(then)} for {name}, but start returns {described(first)}; "
                 "let both return the same, e.g. jnp.zeros(()) instead of 0."
             )
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """What someone has returned, in a few words."""
     if hasattr(value, "shape"):
         kind = "a scalar" if value.shape == () else f"an array of shape {value.shape}"
         return f"{kind} ({value.dtype})"

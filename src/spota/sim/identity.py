@@ -38,6 +38,15 @@ def platform_sha256(env: Env) -> str:
     return digest.hexdigest()
 
 
+def code_sha256(*objects: Any) -> str:
+    """The identity of optimizers, or of other objects with code: what they hold, and what they do."""
+    digest = hashlib.sha256()
+    for one in objects:
+        for part in _Walk(one.__module__).value(one):
+            digest.update(part.encode() + b"\0")
+    return digest.hexdigest()
+
+
 class _Walk:
     """One way through everything that a platform consists of; what was met before is not described again."""
 

@@ -18,7 +18,6 @@ from jaxtyping import Array, Key
 
 from spota import policies
 from spota.analysis import attribution, evaluate
-from spota.envs import PLATFORMS, make
 from spota.files.atomic import plain, write_json
 from spota.policies import fingerprint
 from spota.show.animation import ANIMATED, Recording, record
@@ -127,11 +126,14 @@ def evaluate_run(story: Story, env: Env | None = None, full: bool = True, tell: 
 
 def find_policy(story: Story, env: Env | None = None) -> tuple[Env, Policy]:
     """The platform and the policy that the run keeps or assesses; it must be the one that its certificate speaks of."""
-    if env is None and ("platform" in story.config or story.env not in PLATFORMS):
+    if env is None and story.own_platform:
         raise NoPolicyError(
             "The platform was given as a Python object; spota.show.report.write(directory, env) adds its rollouts."
         )
-    env = env or make(story.env)
+    try:
+        env = env or story.find_platform()
+    except ValueError as error:
+        raise NoPolicyError(f"The platform cannot be found again: {error}") from error
     source = story.directory / "policy.npz"
     if not source.is_file():
         source = story.config.get("policy")

@@ -110,7 +110,7 @@ def _go_on(m: Material, evaluation: Evaluation) -> str:
     """Where to learn which parameter costs the return."""
     if evaluation.explanation is not None:
         return html.see("Which parameter costs the return over all machines, as spota explain finds it", "attribution")
-    if m.own_platform:
+    if m.story.own_platform:
         return ""
     kept = (m.story.directory / "policy.npz").is_file()
     source = m.story.directory if kept else f"{m.story.config.get('policy')} --env {m.story.env}"

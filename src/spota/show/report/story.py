@@ -9,6 +9,10 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from spota.certify.certificate import Certificate
+from spota.envs import PLATFORMS
+from spota.runs.platforms import platform_of
+from spota.sim.env import Env
+from spota.sim.objects import is_reference
 
 Kind = Literal["spota", "assess", "training"]
 Status = Literal["certified", "refuted", "undecided", "unfinished", "trained"]
@@ -76,6 +80,15 @@ class Story:
     def env(self) -> str:
         """The platform's name."""
         return str(self.config.get("env", self.certificate.env if self.certificate else "unknown platform"))
+
+    @property
+    def own_platform(self) -> bool:
+        """Whether the platform is a Python object, which no command can name."""
+        return "platform" in self.config or not (self.env in PLATFORMS or is_reference(self.env))
+
+    def find_platform(self) -> Env:
+        """The platform, by its name or from the file that the run was made with."""
+        return platform_of(self.directory, {"env": self.env, **self.config})
 
     @property
     def command(self) -> str:
