@@ -10,8 +10,10 @@ from spota.certify.comparison import _scores
 from spota.envs import catapult
 from spota.polopt import exact
 from spota.polopt.solve import Progress, Solution
+from spota.polopt.solver import solves_all
 
 
+@solves_all
 @dataclass(frozen=True)
 class Halving:
     """After k iterations θ is θ* + (θ₀ − θ*) / 2ᵏ, so that everything about it has a closed form."""

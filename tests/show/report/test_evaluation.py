@@ -90,6 +90,6 @@ def test_another_policy_than_the_certified_one_is_not_shown(refused, tmp_path):
 def test_a_platform_of_ones_own_is_asked_for(refused):
     told = read(refused)
     own = dataclasses.replace(told, config={**told.config, "platform": {"effects": "mine"}})
-    with pytest.raises(evaluation.NoPolicyError, match=r"spota\.report\.write\(directory, env\)"):
+    with pytest.raises(evaluation.NoPolicyError, match=r"spota\.show\.report\.write\(directory, env\)"):
         evaluation.find_policy(own)
     assert evaluation.find_policy(own, CATAPULT)[0] is CATAPULT
