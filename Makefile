@@ -1,6 +1,7 @@
 # Everything below works on a fresh clone: the first target that needs .venv makes it.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALLED := .venv/.installed
 READY := .venv/.ready
 RIVAL := .bench-venv/.ready
 
@@ -16,13 +17,18 @@ help:  ## this list
 	@echo "make docs       the documentation as pages, in site/"
 	@echo "make browser    Debian's chromium, for the tests of pages (as root)"
 
-$(READY): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	@test -d .venv || $(PYTHON) -m venv .venv
 	@echo "Installing spota and its dependencies into .venv (once; about a minute) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e . -c constraints.txt
+	@touch $@
+
+$(READY): $(INSTALLED)
+	@echo "Installing what tests, lint and docs need (once; about a minute) …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
 	@touch $@
 
-demo: $(READY)
+demo: $(INSTALLED)
 	@$(BIN)/spota train cart-pole --preset quick --out runs/demo
 
 lint: $(READY)

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _improvement(env: Env, candidate: Any) -> None:
-    table = Table(title=f"{N_G} references on {env.name}: gain over the candidate, {N_J} fresh rollouts a domain")
+    table = Table(title=f"{N_G} references on {env.name}: gain over the candidate, {N_J} fresh rollouts per domain")
     columns = ("solver", "n_r", "mean gain", "min", "10 %", "median", "90 %", "max", "worse beyond 2 SE", "seconds")
     for column in columns:
         table.add_column(column, justify="left" if column == "solver" else "right")

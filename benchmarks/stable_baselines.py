@@ -220,7 +220,7 @@ def learn(job: dict, domains: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def mean_return(model: PPO, domains: dict[str, np.ndarray], seed: int) -> float:
-    """One rollout a row with the mean policy; a failure ends the rewards."""
+    """One rollout per row with the mean policy; a failure ends the rewards."""
     world = CartPoles(domains, seed)
     alive, total = np.ones(world.n, bool), np.zeros(world.n)
     for _ in range(MAX_STEPS):

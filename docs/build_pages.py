@@ -31,7 +31,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def commands() -> str:
-    """One section a command."""
+    """One section per command."""
     from spota.cli import COMMANDS
 
     return "\n\n".join(f"## spota {name}\n\n```text\n{help_of(name)}\n```" for name in COMMANDS)

@@ -11,7 +11,7 @@ from spota.policies import lqr
 from spota.sim.rollout import watch
 
 N = 12
-ENV = make("cart-pole").wearing(noise=None)
+ENV = make("cart-pole").with_effects(noise=None)
 GAINS = np.asarray(lqr(ENV).gains, float)[0] / ENV.actions[0].high
 
 

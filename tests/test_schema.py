@@ -98,7 +98,7 @@ def test_a_policy_file_of_the_first_format_is_read(tmp_path):
 
 
 def test_the_words_of_a_mistake_name_the_place():
-    with pytest.raises(ValueError, match=r"it is no policy file: contract: dt is missing"):
+    with pytest.raises(ValueError, match=r"it is not a policy file: contract: dt is missing"):
         check({"kind": "FNN", "contract": {"env": "x"}}, "policy file", "it")
-    with pytest.raises(ValueError, match=r"is not JSON: NaN is no number there"):
+    with pytest.raises(ValueError, match=r"is not JSON: NaN is not a number there"):
         documents.parse_json("[NaN]", "it")

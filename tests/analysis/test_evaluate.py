@@ -43,7 +43,7 @@ def test_a_sweep_is_the_function_that_it_samples():
 
 
 def test_adding_or_reordering_policies_changes_no_number():
-    env = ENV.wearing(noise=ObservationNoise((0.3,)))
+    env = ENV.with_effects(noise=ObservationNoise((0.3,)))
     short = {name: fnn(jax.random.key(i), env, (4,)) for i, name in enumerate("abc")}
     domains = env.domain.sample(KEY, 20)
 
@@ -231,14 +231,17 @@ def spoil(document: dict, **changes):
     [
         (lambda d: spoil(d, env="cart-pole"), "has domains of 'cart-pole', not of 'bowl'"),
         (lambda d: spoil(d, format=9), "format 9"),
-        (lambda d: {k: v for k, v in d.items() if k != "distribution"}, "is no domain set"),
-        (lambda d: [d], "is no domain set"),
+        (lambda d: {k: v for k, v in d.items() if k != "distribution"}, "is not a domain set"),
+        (lambda d: [d], "is not a domain set"),
         (lambda d: spoil(d, domains=[1.0]), "domains is .*, and a table is needed"),
         (lambda d: spoil(d, domains={k: v for k, v in d["domains"].items() if k != "weak"}), "no values for weak"),
         (lambda d: spoil(d, domains={**d["domains"], "other": [0.0] * 4}), "No domain parameter 'other'"),
         (lambda d: spoil(d, domains={**d["domains"], "weak": [1.0]}), "differ in length"),
         (lambda d: spoil(d, domains={**d["domains"], "weak": [1.0, 1.0, -1.0, 1.0]}), "weak = -1 kg in domain 2"),
-        (lambda d: spoil(d, domains={**d["domains"], "weak": [1.0, float("nan"), 1.0, 1.0]}), "NaN is no number there"),
+        (
+            lambda d: spoil(d, domains={**d["domains"], "weak": [1.0, float("nan"), 1.0, 1.0]}),
+            "NaN is not a number there",
+        ),
         (
             lambda d: spoil(d, domains={**d["domains"], "weak": [1.0, None, 1.0, 1.0]}),
             "is None, and a finite",

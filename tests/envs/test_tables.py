@@ -163,7 +163,7 @@ def driven(env: Env) -> Policy:
 
 
 def variants(env: Env) -> dict[str, jax.Array]:
-    """A base domain twice, then one domain a parameter in which that one differs by 20 %."""
+    """A base domain twice, then one domain per parameter in which that one differs by 20 %."""
     base = {name: row.nominal_value for name, row in env.domain.items()}
     nonzero = {"offset_x": 2.0, "offset_y": 2.0, "action_delay": 5.0}
     base |= {name: value for name, value in nonzero.items() if name in base}

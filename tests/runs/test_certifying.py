@@ -182,7 +182,7 @@ def test_a_damaged_block_is_named_and_computed_again(whole, tmp_path, capsys, bl
     path = out / "iteration-01" / f"{block}.npz"
     path.write_bytes(damage(path.read_bytes()))
     told = run(capsys, "train", "--no-report", "--resume", "a")
-    assert f"iteration-01/{block}.npz is no finished block of this run" in told.err
+    assert f"iteration-01/{block}.npz is not a finished block of this run" in told.err
     assert told.err.count("found in the directory") == 9
     assert "finished; choose another" not in told.err
     same_results(out, whole)

@@ -127,7 +127,7 @@ def test_a_pickle_is_never_loaded(run, heard):
 def test_without_a_listener_python_warns(tmp_path):
     with Run(tmp_path / "a", CONFIG) as run:
         run.path_of("candidate").write_bytes(b"")
-        with pytest.warns(UserWarning, match="candidate.npz is no finished block"):
+        with pytest.warns(UserWarning, match="candidate.npz is not a finished block"):
             run.block("candidate", compute)
 
 

@@ -86,7 +86,7 @@ def test_a_run_leaves_plain_files_goes_on_and_repeats(capsys, tmp_path, monkeypa
     (out / "solution.npz").write_bytes(b"torn")
     with pytest.raises(BaseException, match="trained again"):
         main(["train", "short", *QUICK, *SETTINGS, "--seed", "3", "--out", "a"])
-    assert "solution.npz is no finished block" in " ".join(capsys.readouterr().err.split())
+    assert "solution.npz is not a finished block" in " ".join(capsys.readouterr().err.split())
 
 
 def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path):

@@ -39,7 +39,8 @@ def test_two_policies_start_alike_and_see_the_same_noise_whatever_happens(good, 
     assert not bad.survived.any()
     np.testing.assert_array_equal(good.observations[0], bad.observations[0])
     still, moving = (
-        rollout.watch(ENV.wearing(delay=ActionDelay(longest=30)), p, DOMAINS, KEYS[:, 0]) for p in (Push(1.0), pd(ENV))
+        rollout.watch(ENV.with_effects(delay=ActionDelay(longest=30)), p, DOMAINS, KEYS[:, 0])
+        for p in (Push(1.0), pd(ENV))
     )
     noise = [
         np.asarray(w.observation) - np.stack([np.asarray(leaf) for leaf in jax.tree.leaves(w.state)], axis=1)
@@ -102,11 +103,11 @@ def test_time_limit_is_no_failure(good):
 
 
 def test_an_environment_can_wear_other_effects():
-    quiet = ENV.wearing(noise=None)
+    quiet = ENV.with_effects(noise=None)
     watched = rollout.watch(quiet, pd(ENV), DOMAINS, KEYS[:, 0])
     np.testing.assert_array_equal(watched.observation[:, 2], watched.state.x)
     with pytest.raises(ValueError, match="8 signals"):
-        ENV.wearing(noise=ObservationNoise((0.1, 0.1)))
+        ENV.with_effects(noise=ObservationNoise((0.1, 0.1)))
 
 
 def test_nan_actions_are_named():

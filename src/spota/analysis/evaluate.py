@@ -183,7 +183,7 @@ def sweep_map(
 
 
 def run(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"], tell: Tell | None = None) -> Outcome:
-    """One rollout a domain: returns and survival [n, 1], in equal parts so that the progress can be told."""
+    """One rollout per domain: returns and survival [n, 1], in equal parts so that the progress can be told."""
     n = keys.shape[0]
     parts = -(-n // PART)
     size = -(-n // parts)
@@ -201,7 +201,7 @@ def roomy(env: Env, domains: Domains) -> Env:
     env.domain.check(domains)
     delay = env.effects.delay
     longest = int(np.max(np.asarray(domains[delay.parameter]))) if delay.parameter in domains else 0
-    return env if longest <= delay.longest else env.wearing(delay=replace(delay, longest=longest))
+    return env if longest <= delay.longest else env.with_effects(delay=replace(delay, longest=longest))
 
 
 def nominal(env: Env, n: int = 1) -> Domains:

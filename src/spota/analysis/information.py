@@ -81,13 +81,15 @@ def information(
 
     For each parameter, E[J_k − J_best | ξ_i] is a cubic in the rank of ξ_i, fitted on four fifths of the domains; there
     another policy is chosen where its advantage exceeds its standard error. The gain is that on the last fifth, for
-    each fifth in turn. It takes at least two rollouts a domain to say what it is worth to know everything.
+    each fifth in turn. It takes at least two rollouts per domain to say what it is worth to know everything.
     """
     values = np.asarray(returns, np.float64)
     if values.shape[1] < FEWEST:
         raise ValueError(f"{values.shape[1]} domains are too few to find a rule; take at least {FEWEST}, better 1000.")
     if values.shape[2] < 2:
-        raise ValueError("information needs at least 2 rollouts a domain: one chooses a policy, the other measures it.")
+        raise ValueError(
+            "information needs at least 2 rollouts per domain: one chooses a policy, the other measures it."
+        )
     Y = values.mean(axis=2).T
     varied = {name: np.asarray(x) for name, x in domains.items() if np.ptp(np.asarray(x)) > 0}
     gains = {name: _gain(key, _cross_fitted(x, Y), confidence) for name, x in varied.items()}

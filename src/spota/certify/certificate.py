@@ -40,7 +40,7 @@ Verdict = Literal["certified", "refuted", "undecided"]
 class Performance:
     """Lower confidence bounds on the return over ν, from unseen domains; each holds alone, for any sample size.
 
-    There is one rollout a domain. The worst share is one of rollouts; that of domains is not worse.
+    There is one rollout per domain. The worst share is one of rollouts; that of domains is not worse.
     """
 
     n: int

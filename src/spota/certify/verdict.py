@@ -59,7 +59,7 @@ def measure(
     alpha: float = 0.05,
     worst_share: float = 0.2,
 ) -> Performance:
-    """Bounds from one return a domain, in the order in which they were drawn."""
+    """Bounds from one return per domain, in the order in which they were drawn."""
     values = np.asarray(returns, np.float64)
     try:
         mean_lower = bounds.betting(values, low, high, alpha)

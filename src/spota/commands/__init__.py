@@ -1,1 +1,1 @@
-"""One file a command; nothing below this package prints."""
+"""One file per command; nothing below this package prints."""

@@ -135,7 +135,7 @@ paper's `{papers}` to {papers_worst:.1f} %. With rare crashes these are {alone_c
 {t_crash:.1f} and {papers_crash:.1f} %. Two things go wrong with the paper's even without crashes. Gaps are skewed, and
 a basic interval mirrors the long tail to the wrong side: with n_r = 1, where nothing else is wrong, it covers
 {skewed_low:.1f} to {skewed_high:.1f} %. And the gaps of one reference share one policy: drawn one by one they look like
-more evidence than they are, and more domains a reference make it worse, not better.
+more evidence than they are, and more domains per reference make it worse, not better.
 
 The price is width: at the median the split bound is {wider:.0f} % above the paper's on average over the lines without
 crashes. The bootstrap-t may also answer "no bound" (in {unbounded:.1f} % of the comparisons in the worst line) when

@@ -45,7 +45,7 @@ def rollout(
     platform = make(env, noise=noise)
     chosen = policies.find(policy, platform)
     if rollouts < 1:
-        raise ValueError(f"--rollouts {rollouts}: ask for at least 1 rollout a domain.")
+        raise ValueError(f"--rollouts {rollouts}: ask for at least 1 rollout per domain.")
     if nominal and on:
         raise ValueError(f"--nominal and --on {on} contradict each other; leave out one of them.")
     k_domains, k_rollouts = evaluation_keys(seed)

@@ -52,7 +52,7 @@ def sweep(
     """Sweep a domain parameter and see what each policy earns at every value; two parameters make a map.
 
     All policies and all points have the same start states and noise. Values beyond the distribution are fine as long as
-    they make physical sense. The paper's sweeps have 360 rollouts a point, the other parameters nominal and no
+    they make physical sense. The paper's sweeps have 360 rollouts per point, the other parameters nominal and no
     observation noise: add --no-noise.
 
     Example: spota sweep runs/spota runs/ppo pd --param ball_mass --no-noise
@@ -120,7 +120,7 @@ def _write(
 
 def _print(result: Sweep) -> None:
     m, noise = result.returns.shape[-1], "" if result.noise else ", no noise"
-    about = f"{m} rollouts a point, other parameters {result.others}{noise}; at most {result.max_return:g}"
+    about = f"{m} rollouts per point, other parameters {result.others}{noise}; at most {result.max_return:g}"
     if len(result.axes) == 1:
         _print_line(result, about)
     else:

@@ -43,7 +43,7 @@ def _ours(name: str) -> Env:
 @cache
 def _with_effects(env: Env, noise: bool, longest_delay: int | None) -> Env:
     if not noise:
-        env = env.wearing(noise=None)
+        env = env.with_effects(noise=None)
     if longest_delay is not None:
-        env = env.wearing(delay=ActionDelay(env.effects.delay.parameter, longest_delay))
+        env = env.with_effects(delay=ActionDelay(env.effects.delay.parameter, longest_delay))
     return env

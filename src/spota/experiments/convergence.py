@@ -109,7 +109,7 @@ class Convergence:
 
     @property
     def iterations(self) -> list[Iteration]:
-        """One line an iteration, for tables and curves."""
+        """One line per iteration, for tables and curves."""
         return [self._iteration(i) for i in range(self.ucbog.shape[1])]
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Convergence:
 
 
 def _rows(runs: Sequence[Sequence[float]]) -> Float[np.ndarray, "runs iterations"]:
-    """One row a run, NaN after its end."""
+    """One row per run, NaN after its end."""
     found = np.full((len(runs), max(map(len, runs))), np.nan)
     for row, values in zip(found, runs, strict=True):
         row[: len(values)] = values

@@ -20,7 +20,7 @@ STATED = (1, 5, 10, 30, 100)  # sample sizes whose exact bias is stated
 
 @dataclass(frozen=True)
 class Example:
-    """The illustrative example over n = 1 … N domains: one row a seed, next to the exact values."""
+    """The illustrative example over n = 1 … N domains: one row per seed, next to the exact values."""
 
     n: np.ndarray
     best: Float[np.ndarray, "seeds N"]

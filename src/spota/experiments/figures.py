@@ -101,7 +101,7 @@ def _coverage_panel(axes: Axes, rows: Sequence[Coverage]) -> None:
         values = [r.covers_mean[method] for r in rows]
         label = f"{interval}, {unit}" if interval else method
         axes.plot(n_r, values, ls=line, marker=marker, ms=4, color=color, label=label)
-    axes.set(xscale="log", xlabel="domains a reference, $n_r$")
+    axes.set(xscale="log", xlabel="domains per reference, $n_r$")
     axes.set_xticks(n_r, [str(n) for n in n_r])
     axes.minorticks_off()
     axes.grid(color="0.92")

@@ -56,7 +56,7 @@ class GapSets:
     bias: float
     """By how much exact references overestimate it, eq_SOB_def."""
     candidate: Float[np.ndarray, "sets n_G n_r"]
-    """Returns, one rollout a domain; those of the references are higher by the raw gaps."""
+    """Returns, one rollout per domain; those of the references are higher by the raw gaps."""
 
     @property
     def reference(self) -> Float[np.ndarray, "sets n_G n_r"]:
@@ -93,7 +93,7 @@ class Coverage:
 
 
 def cases(quick: bool = False) -> Iterator[Case]:
-    """Problems, numbers of references, domains a reference and correlations that are studied."""
+    """Problems, numbers of references, domains per reference and correlations that are studied."""
     numbers = (20,) if quick else (10, 20, 50)
     for n_G in numbers:
         for n_r in (1, 5, 20):

@@ -162,7 +162,7 @@ def _why(error: Exception) -> str:
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number there")
+    raise ValueError(f"{name} is not a number there")
 
 
 def _is_number(value: Any) -> bool:

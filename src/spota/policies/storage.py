@@ -41,7 +41,7 @@ def load(path: str | Path) -> FNN | Linear:
     """Read a policy file; one that is truncated, corrupted or foreign is refused with its name."""
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"There is no policy file {path}.")
+        raise FileNotFoundError(f"There is not a policy file {path}.")
     try:
         arrays = read_archive(path, LIMIT)
         about = parse_json(str(arrays.pop("about")), "what it says about itself")

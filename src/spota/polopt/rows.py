@@ -31,7 +31,7 @@ class Score(eqx.Module):
 
 
 def all_rows(domains: Domains, key: Key[Array, ""], rollouts: int) -> Rows:
-    """`rollouts` rows a domain, each with a key of its own."""
+    """`rollouts` rows per domain, each with a key of its own."""
     keys = jax.random.split(key, count(domains) * rollouts)
     return Rows({name: jnp.repeat(column, rollouts) for name, column in domains.items()}, keys)
 

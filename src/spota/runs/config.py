@@ -153,7 +153,7 @@ def _assignment(text: str, name: str, value: str) -> Table:
             return tomllib.loads(line)
         except tomllib.TOMLDecodeError:
             continue
-    raise ValueError(f"--set {text}: {name!r} is no name of a setting; write NAME=VALUE, e.g. iterations=200.")
+    raise ValueError(f"--set {text}: {name!r} is not the name of a setting; write NAME=VALUE, e.g. iterations=200.")
 
 
 def _fitted(cls: Any, values: Mapping[str, Any], where: str, base: Any) -> Table:

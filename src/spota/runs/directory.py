@@ -90,7 +90,7 @@ class Run:
             try:
                 return read_block(path, name, self.fingerprint)
             except Exception as error:  # whatever strange bytes provoke
-                self.warn(f"{path} is no finished block of this run ({error}); it is computed again.")
+                self.warn(f"{path} is not a finished block of this run ({error}); it is computed again.")
         self._forget_metrics(name)
         with self._inside(name):
             arrays = checked(name, compute())
@@ -151,7 +151,7 @@ class Run:
         names = [entry.name for entry in self.directory.iterdir()]
         if "config.toml" not in names and any(not ours.fullmatch(name) for name in names):
             raise ValueError(
-                f"{self.directory} has files but no config.toml, so it is no run directory; "
+                f"{self.directory} has files but no config.toml, so it is not a run directory; "
                 "choose a new one with --out."
             )
 

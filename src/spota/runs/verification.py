@@ -249,6 +249,6 @@ def _replay(chosen: plan.Plan, env: Env, directory: Path, memo: Memo) -> None:
 
 
 def _assessed(chosen: plan.Plan, env: Env, directory: Path) -> Policy:
-    """The policy that was assessed: as the run keeps it or, if it is no network, where it came from."""
+    """The policy that was assessed: as the run keeps it or, if it is not a network, where it came from."""
     kept = directory / "policy.npz"
     return policies.find(kept if kept.is_file() else chosen.policy or "nothing", env)

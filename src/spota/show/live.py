@@ -1,4 +1,4 @@
-"""How a run goes, on a console: a picture that moves where that can be, else a line a block.
+"""How a run goes, on a console: a picture that moves where that can be, else a line per block.
 
 with Live(progress_console, "cart-pole", max_return=2500.0, threshold=60.0) as live:
     certify(plan, env, run, live)
@@ -167,7 +167,7 @@ class Live:
         return f"iteration {self._iteration}, {block.started.block}: {', '.join(part for part in parts if part)}"
 
     def _draw(self) -> RenderableType:
-        """The picture: a line on the whole, and a row a block of this iteration."""
+        """The picture: a line on the whole, and a row per block of this iteration."""
         rows = Table(box=None, header_style="dim", pad_edge=False)
         for name, width in COLUMNS.items():
             side = "right" if name in ("start", "now", "best") else "left"

@@ -44,7 +44,7 @@ def sweeps(results: Sequence[Sweep], columns: int = 2) -> Figure:
 
 
 def sweep_map(result: Sweep) -> Figure:
-    """Mean return over two parameters, a panel a policy on one scale; a cross marks the nominal values."""
+    """Mean return over two parameters, a panel per policy on one scale; a cross marks the nominal values."""
     figure = Figure(figsize=(1.2 + 3.6 * len(result.policies), 3.8), layout="constrained")
     panels = figure.subplots(1, len(result.policies), sharey=True, squeeze=False)[0]
     meshes = [_map_panel(axes, result, k) for k, axes in enumerate(panels)]
@@ -112,7 +112,7 @@ def _quantity(axis: Axis) -> str:
 
 def _about(result: Sweep) -> str:
     noise = "with" if result.noise else "without"
-    return f"{result.env}, {result.returns.shape[-1]} rollouts a point, others {result.others}, {noise} noise"
+    return f"{result.env}, {result.returns.shape[-1]} rollouts per point, others {result.others}, {noise} noise"
 
 
 def band(axes: Axes, x: np.ndarray, values: np.ndarray, color: str, label: str, line: str = "-") -> None:

@@ -26,7 +26,7 @@ Sign = Literal["any", "nonnegative", "positive"]
 ABOUT = ("unit", "meaning", "symbol", "nominal", "sign")
 """What a row says beside its law."""
 Domains = dict[str, Float[Array, "_"]]
-"""Drawn domains: parameter name → one value a domain."""
+"""Drawn domains: parameter name → one value per domain."""
 
 
 @dataclass(frozen=True)

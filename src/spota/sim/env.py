@@ -61,7 +61,7 @@ class Env(abc.ABC):
 
     @abc.abstractmethod
     def observe(self, state: Any, xi: Any) -> tuple[Scalar, ...]:
-        """The ideal observation, one scalar a signal of `observations`."""
+        """The ideal observation, one scalar per signal of `observations`."""
 
     @abc.abstractmethod
     def reward(self, state: Any, action: tuple[Scalar, ...], xi: Any) -> Scalar:
@@ -97,8 +97,8 @@ class Env(abc.ABC):
         """The smallest return; at most 0, which is what an episode earns that fails at once."""
         return min(self.min_reward, 0.0) * self.max_steps
 
-    def wearing(self, **effects: Any) -> "Env":
-        """The same platform with other effects: `env.wearing(noise=None)`."""
+    def with_effects(self, **effects: Any) -> "Env":
+        """The same platform with other effects: `env.with_effects(noise=None)`."""
         return replace(self, effects=replace(self.effects, **effects))
 
     def check_noise(self, noise: ObservationNoise | None):

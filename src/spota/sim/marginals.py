@@ -171,7 +171,7 @@ class Constant(Marginal):
     value: float
 
     def __post_init__(self):
-        """Refuse what is no number."""
+        """Refuse what is not a number."""
         _finite(self)
 
     def draw(self, generator: np.random.Generator, n: int) -> np.ndarray:

@@ -80,14 +80,14 @@ def returns(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n m"],
 
 
 def collect(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Trajectories:
-    """Run one rollout a domain and keep everything but the states."""
+    """Run one rollout per domain and keep everything but the states."""
     check(env, domains)
     check_policy(env, policy)
     return _collect(env, policy, domains, keys)
 
 
 def watch(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Step:
-    """Run one rollout a domain and keep every step with its true state: leaves are [T, …, n]."""
+    """Run one rollout per domain and keep every step with its true state: leaves are [T, …, n]."""
     check(env, domains)
     check_policy(env, policy)
     return _watch(env, policy, domains, keys)[1]

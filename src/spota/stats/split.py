@@ -83,7 +83,7 @@ class Split:
 
 
 def crash_level(pilot_returns: Samples, quantile: float = QUANTILE) -> float:
-    """The level c of a policy: a low quantile of its returns, one rollout a domain.
+    """The level c of a policy: a low quantile of its returns, one rollout per domain.
 
     The pilot's domains must serve nothing else: a level that was chosen on the data of a bound makes it too small.
     """
@@ -201,7 +201,7 @@ def _parts(
     """R − f(C) of each reference and domain, and f(C) − C of each unseen domain; f sees single rollouts."""
     if not min_return <= level <= max_return:
         raise ValueError(
-            f"level={level} is no return between {min_return} and {max_return}; write crash_level(pilot_returns)."
+            f"level={level} is not a return between {min_return} and {max_return}; write crash_level(pilot_returns)."
         )
     candidate, reference, unseen = (
         _within(name, returns, min_return, max_return)

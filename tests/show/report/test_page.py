@@ -153,14 +153,14 @@ def test_a_damaged_block_is_named_and_the_rest_is_shown(refused, tmp_path):
     block = run / "iteration-01" / "comparison.npz"
     block.write_bytes(block.read_bytes()[:100])
     text = words_of(write(run, full=False))
-    assert "iteration-01/comparison.npz is no finished block of this run" in text
+    assert "iteration-01/comparison.npz is not a finished block of this run" in text
     assert "The bound over the iterations" in text
 
 
 def test_what_is_no_run_is_refused_in_one_sentence(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["report", str(tmp_path)])
-    assert "is no run directory, because it has no config.toml" in " ".join(capsys.readouterr().err.split())
+    assert "is not a run directory, because it has no config.toml" in " ".join(capsys.readouterr().err.split())
 
 
 def test_text_from_files_is_never_markup(certified, tmp_path):

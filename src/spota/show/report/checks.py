@@ -46,7 +46,7 @@ def checks(c: Certificate, iterations: int = 1) -> Iterator[Check]:
         "Negative gaps",
         percent(c.negative_share),
         f"Before outlier rejection; {percent(c.clipped_share)} of all gaps were set to zero in the end. With several "
-        "domains a reference, negative gaps are no weakness by themselves.",
+        "domains per reference, negative gaps are no weakness by themselves.",
         c.clipped_share < 1,
     )
     yield Check("References", str(c.n_G), f"Below {FEW_REFERENCES} every interval is a guess.", c.n_G >= FEW_REFERENCES)

@@ -62,7 +62,7 @@ def attribution(indices: Mapping[str, Any]) -> Plot:
 
 
 def domains(drawn: Mapping[str, Mapping[str, np.ndarray]], nu: DomainDistribution) -> Plot:
-    """Where domains lie in the distribution: one line a parameter, from its smallest to its largest value."""
+    """Where domains lie in the distribution: one line per parameter, from its smallest to its largest value."""
     names, traces = varied(nu), []
     for label, group in drawn.items():
         columns = {name: np.ravel(group[name]) for name in names if name in group}
@@ -78,7 +78,7 @@ def domains(drawn: Mapping[str, Mapping[str, np.ndarray]], nu: DomainDistributio
 
 
 def strips(traits: Sequence[Trait]) -> Plot:
-    """Where failing machines lie among all draws: one line a parameter, a dot a machine."""
+    """Where failing machines lie among all draws: one line per parameter, a dot per machine."""
     sway = np.random.default_rng(0).uniform(-0.28, 0.28, max(len(trait.places) for trait in traits))
     traces = []
     for row, trait in enumerate(traits):

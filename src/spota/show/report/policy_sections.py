@@ -33,7 +33,7 @@ def motion(m: Material) -> Section | None:
 
 
 def sweeps(m: Material) -> Section | None:
-    """One small plot a parameter, what matters most first."""
+    """One small plot per parameter, what matters most first."""
     if m.evaluation is None or not m.evaluation.sweeps:
         return None
     found = sorted(m.evaluation.sweeps, key=lambda s: -np.ptp(s["policies"]["policy"]["mean"]))

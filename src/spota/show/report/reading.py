@@ -44,7 +44,7 @@ def _config(directory: Path) -> dict[str, Any]:
     path = directory / "config.toml"
     if not path.is_file():
         raise ValueError(
-            f"{directory} is no run directory, because it has no config.toml; name one that `spota train` or "
+            f"{directory} is not a run directory, because it has no config.toml; name one that `spota train` or "
             "`spota assess` has made, e.g. spota report runs/cart-pole-spota-20260101-120000."
         )
     try:
@@ -92,7 +92,7 @@ def _blocks(directory: Path, fingerprint: str) -> tuple[dict[str, Block], list[s
             told = PARSERS[name.split("/")[-1]](arrays)
             found[name] = Block(told, float(arrays.get("seconds", np.nan)))
         except Exception as error:  # whatever strange bytes, or another version of spota, provoke
-            damaged.append(f"{name}.npz is no finished block of this run ({error}); it was left out.")
+            damaged.append(f"{name}.npz is not a finished block of this run ({error}); it was left out.")
     return found, damaged
 
 

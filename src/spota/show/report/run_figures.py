@@ -98,7 +98,7 @@ def candidates(iterations: Sequence[Iteration], kept: int | None) -> Plot:
             name = f"iteration {it.number}, {n} domains{' (kept)' * own}"
             look = ("@blue", "solid", 3.0) if own else ("@grey", "solid", 1.5)
             traces.append(line(it.candidate.evaluated_at, it.candidate.returns[0], name, *look))
-    return _learning(traces, "Learning curves of the candidates, one line an iteration.")
+    return _learning(traces, "Learning curves of the candidates, one line per iteration.")
 
 
 def references(learned: Learning) -> Plot:

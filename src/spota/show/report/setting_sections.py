@@ -29,7 +29,7 @@ def distribution(m: Material) -> Section | None:
     if drawn:
         body += html.figure(
             domain_figures.domains(drawn, nu),
-            "What you see: a line a parameter, from its smallest to its largest possible value, and where on it the "
+            "What you see: a line per parameter, from its smallest to its largest possible value, and where on it the "
             "domains lie that were trained on.",
             "The domains that were drawn",
         )
