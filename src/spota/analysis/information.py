@@ -88,7 +88,7 @@ def information(
         raise ValueError(f"{values.shape[1]} domains are too few to find a rule; take at least {FEWEST}, better 1000.")
     if values.shape[2] < 2:
         raise ValueError(
-            "information needs at least 2 rollouts per domain: one chooses a policy, the other measures it."
+            "information needs 2 rollouts per domain or more: one chooses a policy, the other measures it."
         )
     Y = values.mean(axis=2).T
     varied = {name: np.asarray(x) for name, x in domains.items() if np.ptp(np.asarray(x)) > 0}

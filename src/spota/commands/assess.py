@@ -73,8 +73,8 @@ def assess(
         beta: The threshold: the loss of return, on average, that is accepted.
         max_minutes: No references join that would be trained longer than this; the first ones are in any case.
         against: Policies that you know, e.g. --against runs/a lqr: no reference starts from anything worse on its
-            domains. Run directories, policy files, controllers or FILE.py:NAME; what is not a network of the policy's size
-            is imitated.
+            domains. Run directories, policy files, controllers or FILE.py:NAME; what is not a network of the policy's
+            size is imitated.
         seed: The same seed gives the same result.
         config: A TOML file with settings: policy, against, env, preset, solver and seed by name, and tables [spota],
             [candidate] (our own) and [reference]. The config.toml of any assessment is one.

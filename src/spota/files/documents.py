@@ -64,13 +64,13 @@ def check(document: Any, schema: str, where: str) -> None:
     rules = schema_of(schema)
     wrong = _mistake(document, rules, rules["$defs"])
     if wrong is not None:
-        raise ValueError(f"{where} is no {schema}: {wrong}.")
+        raise ValueError(f"{where} is not a {schema}: {wrong}.")
 
 
 def check_format(document: Any, formats: tuple[int, ...], what: str, where: str) -> int:
     """The format number of a document, which must be one of those that can be read; a document without one has 1."""
     if not isinstance(document, Mapping):
-        raise ValueError(f"{where} is no {what}: it is no table.")
+        raise ValueError(f"{where} is not a {what}: it is not a table.")
     number = document.get("format", 1)
     if number not in formats or isinstance(number, bool):
         known = " and ".join(map(str, formats))

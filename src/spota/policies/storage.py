@@ -81,7 +81,7 @@ def _build(path: Path, about: dict[str, Any], values: list[np.ndarray]) -> FNN |
     layers = len(arrays) // 2
     linear = about["kind"] == "Linear"
     if not arrays or (linear and len(arrays) > 1) or (not linear and len(arrays) % 2):
-        raise ValueError(f"{path} has {len(arrays)} arrays, which is no {about['kind']}.")
+        raise ValueError(f"{path} has {len(arrays)} arrays, which is not a {about['kind']}.")
     if not _fits(linear, [a.shape for a in arrays], contract):
         raise ValueError(f"{path}: arrays of shape {[a.shape for a in arrays]} are no {about['kind']} for its signals.")
     if any(not np.isfinite(a).all() for a in arrays):
