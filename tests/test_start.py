@@ -73,7 +73,7 @@ def test_everything_that_spota_names_is_there():
     for name in spota.__all__:
         assert getattr(spota, name) is not None
     assert set(spota.__all__) <= set(dir(spota))
-    assert python("import spota; print(spota.sim.effects.Effects.__name__)") == "Effects\n"
+    assert python("import spota; print(spota.stats.__name__)") == "spota.stats\n"
     with pytest.raises(AttributeError, match="'trian'"):
         spota.trian  # noqa: B018  # type: ignore[attr-defined]
 

@@ -21,6 +21,8 @@ from spota.runs.plan import Plan
 from spota.runs.training import Training
 
 TINY = {
+    "n_c": 5,
+    "n_r": 1,
     "n_G": 3,
     "n_J": 1,
     "n_b": 50,

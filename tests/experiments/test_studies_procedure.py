@@ -105,7 +105,7 @@ def test_what_is_counted(run):
 
 def test_a_run_has_the_settings_that_users_get_and_returns_its_lowest_bound(run):
     certificates = [c.certificate for c in run.candidates]
-    assert {(c.method, c.spending, c.looks) for c in certificates} == {("split", "squares", Spota().looks)}
+    assert {(c.method, c.spending, c.looks) for c in certificates} == {("split", "cubes", Spota().looks)}
     assert {c.performance.n for c in certificates if c.performance} == {Spota().performance_domains}
     assert run.returned.certificate.ucbog == min(c.ucbog for c in certificates)
 

@@ -117,7 +117,7 @@ def test_wrong_shapes_and_nan_weights_are_refused(tmp_path, network):
 def test_unknown_policy_says_what_there_is(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'lqr'"):
         policies.find("lqrr", CART_POLE)
-    with pytest.raises(ValueError, match="such as policy.npz"):
+    with pytest.raises(ValueError, match="neither a policy file, a run directory"):
         policies.find(tmp_path / "missing.npz", CART_POLE)
     with pytest.raises(FileNotFoundError, match=r"missing\.npz"):
         policies.load(tmp_path / "missing.npz")

@@ -251,7 +251,7 @@ def test_a_start_from_the_controller_is_kept_repeats_and_is_improved_on(capsys, 
     assert result["start"]["mean"] > fresh["start"]["mean"]
     assert result["own_domains"]["mean"] > result["start"]["mean"]
     lines = [json.loads(line) for line in (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()]
-    assert [line[".config-as-made.toml", ".lock"] for line in lines] == ["imitation"] * 2 + ["solution"] * 20
+    assert [line["block"] for line in lines] == ["imitation"] * 2 + ["solution"] * 20
 
     repeated = json.loads(train(capsys, "--config", "a/config.toml", "--out", "b", "--json").out)
     assert repeated["start"] == result["start"]

@@ -141,7 +141,7 @@ def test_a_challenger_refutes_by_what_it_gains():
         ({"alpha": 5.0}, "write alpha=0.05"),
         ({"share": 1.0}, "share=1.0: .* write share=0.8"),
         ({"level": 2600.0}, r"level=2600.0 is not a return between 0.0 and 2500.0; write crash_level\(pilot_returns\)"),
-        ({"level": math.nan}, "level=nan is no return"),
+        ({"level": math.nan}, "level=nan is not a return"),
         ({"candidate_returns": np.full((2, 3, 1), 2501.0)}, "candidate_returns from 2501.0 .* leave the range"),
         ({"reference_returns": np.full((2, 3, 1), np.nan)}, "reference_returns .* diverged"),
         ({"unseen_returns": np.zeros(0)}, r"unseen_returns has shape \(0,\), no return at all"),

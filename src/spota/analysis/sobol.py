@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from spota.sim import randomness
 from spota.sim.domain import DomainDistribution, Domains, Empirical
 
 NOISE = "start and noise"
@@ -117,7 +118,7 @@ def _indices(key: Key[Array, ""], f: Float[np.ndarray, "sets n"], confidence: fl
     main = 2 * (A - A_B) * (B_A - B)  # its mean is 4 Var(E[f | x_i])
     whole = (A - A_B) ** 2 + (B - B_A) ** 2  # 4 E[Var(f | all but x_i)]
     spread = (A - B) ** 2 + (A_B - B_A) ** 2  # 4 Var(f)
-    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    generator = randomness.generator(key)
     weights = generator.multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(float)
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     result = []

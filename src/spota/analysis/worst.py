@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from spota.analysis.evaluate import Tell, nominal, run
+from spota.sim import randomness
 from spota.sim.domain import DomainDistribution, Domains, Empirical, count
 from spota.sim.env import Env, Policy
 
@@ -106,7 +107,7 @@ def search(
     pool = {name: np.sort(np.asarray(column)) for name, column in domain.sample(k_pool, POOL).items()}
     elite, scores = np.zeros((0, len(pool))), np.zeros(0)
     for i in range(rounds + 1):
-        generator = np.random.default_rng(np.asarray(jax.random.key_data(jax.random.fold_in(k_rounds, i))))
+        generator = randomness.generator(jax.random.fold_in(k_rounds, i))
         ranks = _propose(generator, elite, n, len(pool))
         elite, scores = np.concatenate([elite, ranks]), np.concatenate([scores, score(_at(pool, ranks))])
         order = np.argsort(scores, kind="stable")[:keep]  # the worst of all rounds

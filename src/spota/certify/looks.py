@@ -24,7 +24,7 @@ from spota.files.blocks import Arrays
 from spota.policies import fingerprint
 from spota.polopt.solve import Report
 from spota.polopt.solver import as_solver, is_optimal, with_effort
-from spota.sim import rollout
+from spota.sim import randomness, rollout
 from spota.sim.domain import Domains
 from spota.sim.env import Env, Policy
 from spota.stats.spending import Trial
@@ -80,7 +80,8 @@ def decide(
     """Look at the policy until there is a verdict, no more looks, or no time for another."""
     s, env, unseen = run.settings, run.env, None
     subject = Subject(
-        env.name, _seed(run.key), env.domain.to_dict(), env.min_return, env.max_return, fingerprint(policy), n_c, s.n_J
+        env.name, randomness.seed_of(run.key), env.domain.to_dict(), env.min_return, env.max_return,
+        fingerprint(policy), n_c, s.n_J,
     )  # fmt: skip
     seen: list[Look] = []
     while True:
@@ -269,9 +270,3 @@ def _as_arrays(certificate: Certificate) -> Arrays:
 
 def _from_arrays(arrays: Arrays) -> Certificate:
     return Certificate.from_json(str(arrays["json"]))
-
-
-def _seed(key: Key[Array, ""]) -> int:
-    """The number that `jax.random.key` makes this key of."""
-    high, low = np.asarray(jax.random.key_data(key), np.uint64)[:2]
-    return int(high << np.uint64(32) | low)

@@ -141,7 +141,7 @@ def assess(
         losing_share=float((gaps.raw.mean(axis=1) < 0).mean()),
         reference_improvement=float(gaps.raw.mean()) if improvement is None else improvement,
         starts=dict(starts or {}),
-        largest_gap_share=float(final.max() / final.sum()) if final.any() else 0.0,
+        largest_gap_share=_largest_share(final),
         n_c=subject.n_c,
         n_r=n_r,
         n_G=n_G,
@@ -177,6 +177,12 @@ def _intervals(
     if split is not None or method == "split":
         found["split"] = math.inf if split is None else split.bound
     return found
+
+
+def _largest_share(gaps: Float[np.ndarray, "n_G n_r"]) -> float:
+    """How much of all that references win the largest gap is; where they lose, nothing is won."""
+    won = np.maximum(gaps, 0.0)
+    return float(won.max() / won.sum()) if won.any() else 0.0
 
 
 def _too_few(c: Certificate, n_b: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ from spota.certify.certificate import METHODS
 from spota.experiments.example import SIGMA
 from spota.experiments.parabolas import PARABOLAS
 from spota.files.atomic import plain
+from spota.sim import randomness
 from spota.stats.bootstrap import INTERVALS, UNITS
 from spota.stats.replications import a2rp, i2rp, mrp
 from spota.stats.split import SHARE, crash_level, rare_bound, reference_bound
@@ -116,7 +117,7 @@ def coverage(seed: int, case: Case, sets: int = 2000, group: int = 250) -> Cover
     if sets % group:
         raise ValueError(f"sets={sets}: write a multiple of {group}.")
     k_data, k_bootstrap = jax.random.split(jax.random.key(seed))
-    data = draw(np.random.default_rng(np.asarray(jax.random.key_data(k_data))), case, sets)
+    data = draw(randomness.generator(k_data), case, sets)
     keys = jax.random.split(k_bootstrap, sets // group)
     grouped = (x.reshape(-1, group, case.n_G, case.n_r) for x in (data.raw, data.final))
     upper = {name: np.asarray(b, np.float64).ravel() for name, b in _bounds(keys, *grouped).items()}

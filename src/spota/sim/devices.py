@@ -1,6 +1,8 @@
-"""Independent rows over this machine's devices; a CPU counts as one device a core.
+"""Independent rows over this machine's devices; a CPU counts as one device per core.
 
-`use_all_cores` must run before jax starts its backend; the command line calls it. Results do not depend on it.
+`use_all_cores` must run before jax starts its backend; the command line calls it. Rollouts give the same returns to the
+last bit on any number of devices, and so do trainings of as many problems as there are devices or more. Where devices
+share the rollouts of one problem, gradients are summed in another order, and the last digits differ.
 """
 
 import contextlib

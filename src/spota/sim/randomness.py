@@ -24,8 +24,19 @@ _TAIL = (-2.00214257e-04, 1.00950558e-04, 1.34934322e-03, -3.67342844e-03, 5.739
          9.43887047e-03, 1.00167406, 2.83297682)  # fmt: skip
 
 
+def generator(key: Key[Array, ""]) -> np.random.Generator:
+    """For what is drawn on the host: a generator that the key alone decides."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
+def seed_of(key: Key[Array, ""]) -> int:
+    """The number that `jax.random.key` makes this key of."""
+    high, low = np.asarray(jax.random.key_data(key), np.uint64)[:2]
+    return int(high << np.uint64(32) | low)
+
+
 def words(keys: Key[Array, "*n"]) -> Words:
-    """The two words of each key, batch last; also the only place that looks into a key."""
+    """The two words of each key, batch last."""
     return jnp.moveaxis(jax.random.key_data(keys), -1, 0)[:2]
 
 
