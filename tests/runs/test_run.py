@@ -308,7 +308,7 @@ def test_no_directory_can_be_made_there(tmp_path, monkeypatch):
 def test_someone_elses_directory_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
     (tmp_path / ".mine.tmp").write_text("")
-    with pytest.raises(ValueError, match=r"no run directory; choose a new one"):
+    with pytest.raises(ValueError, match=r"not a run directory; choose a new one"):
         Run(tmp_path, CONFIG)
     assert sorted(p.name for p in tmp_path.iterdir()) == [".mine.tmp", "thesis.tex"]
 
