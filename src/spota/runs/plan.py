@@ -27,12 +27,13 @@ LOOP_ONLY = ("max_iterations", "growth", "warm_start", "spend_alpha")
 QUICK = {"n_G": 10, "max_iterations": 3, "growth": "constant"}
 """The same sizes again if the first candidate does not pass: then all programs are compiled already."""
 SIZES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
-    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 50, "n_J": 4}, {}),
+    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 20, "n_J": 10}, {}),
     "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
     "paper": ({}, {}),
 }
 """Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for optimizers
-that pay for each."""
+that pay for each. A reference of twenty domains looks better on them than it is, and of fifty less so; at fifty this
+did not cover what references had not found (docs/results.md), and a bound is true before it is tight."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's optimizer has in the quick preset."""
 LONGER = 3
