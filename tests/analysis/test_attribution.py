@@ -163,7 +163,7 @@ def test_noise_alone_promises_no_gain():
 
 def test_information_refuses_what_says_nothing():
     drawn = table(x=Uniform(-1.0, 1.0)).sample(KEY, 60)
-    with pytest.raises(ValueError, match="at least 2 rollouts"):
+    with pytest.raises(ValueError, match="2 rollouts per domain or more"):
         information(KEY, ("a",), np.zeros((1, 60, 1), np.float32), drawn)
     with pytest.raises(ValueError, match="20 domains are too few"):
         information(KEY, ("a",), np.zeros((1, 20, 2), np.float32), drawn)
