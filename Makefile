@@ -9,7 +9,7 @@ RIVAL := .bench-venv/.ready
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@echo "make demo       install, then train and certify a policy for the Cart-Pole in about two minutes"
+	@echo "make demo       install, then train and certify a policy for the Cart-Pole in two to four minutes"
 	@echo "make test       install, lint and all fast tests"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make bench      speed, as ratios measured in one run"
