@@ -57,7 +57,7 @@ def train(
 
     Args:
         env: A platform, its name, or `file.py:name` for one of your own, which executes that file.
-        preset: tuned (our settings), quick (about two minutes) or paper (the paper's numbers and interval).
+        preset: tuned (our settings), quick (two to four minutes) or paper (the paper's numbers and interval).
         solver: The optimizers inside: default (the platform's best), ppo, epopt, analytic, or `file.py:name`.
         seed: The same seed gives the same result.
         beta: The threshold β, in return.

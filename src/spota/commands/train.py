@@ -86,7 +86,7 @@ def train(
         algo: spota (until certified); or once, on a number of domains, without a certificate: default (the platform's
             best solver), ppo, udr (PPO on fresh random domains in every iteration), epopt (PPO on the worst rollouts),
             analytic (gradients through the simulator).
-        preset: tuned (our settings), quick (the Cart-Pole in about two minutes, for a first look), or paper (the
+        preset: tuned (our settings), quick (the Cart-Pole in a few minutes, for a first look), or paper (the
             paper's numbers and interval; with --solver ppo the paper's PPO, too).
         solver: What solves for candidates and references inside spota; one of your own is FILE.py:NAME.
         beta: The threshold of spota: the loss of return, on average, that is accepted.
