@@ -35,14 +35,14 @@ def test_settings_survive_toml(tmp_path):
     for settings in (Outer(), Outer("ξ", "b", (), 2.5, True, Inner(1e-4, 7))):
         path = tmp_path / "settings.toml"
         path.write_text(tomli_w.dumps(config.to_dict(settings)), "utf-8")
-        assert config.from_toml(path, Outer) == settings
+        assert config.build(Outer, config.read_toml(path), str(path)) == settings
 
 
 @pytest.mark.parametrize("solver", [PPO(), PPO.paper(), Analytic()])
 def test_optimizers_survive_toml(tmp_path, solver):
     path = tmp_path / "settings.toml"
     path.write_text(tomli_w.dumps(config.to_dict(solver)), "utf-8")
-    assert config.from_toml(path, type(solver)) == solver
+    assert config.build(type(solver), config.read_toml(path), str(path)) == solver
 
 
 def test_whole_numbers_may_be_floats_and_lists_tuples():

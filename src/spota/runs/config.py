@@ -28,11 +28,6 @@ Table = dict[str, Any]
 MISFIT = object()
 
 
-def from_toml(path: str | Path, cls: type[T]) -> T:
-    """Read a TOML file into a dataclass; unknown names and values of another type are refused."""
-    return build(cls, read_toml(path), str(path))
-
-
 def read_toml(path: str | Path) -> Table:
     """A TOML file as nested dictionaries."""
     try:
