@@ -7,6 +7,7 @@ on the host.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float
@@ -36,6 +37,12 @@ def betting(samples: Samples, low: float, high: float, alpha: float = 0.05) -> f
         else:
             kept = middle
     return _from_unit(rejected, low, high)
+
+
+def worst_mean(values: Samples, share: float) -> Float[Any, ""]:
+    """The mean of the lowest share of the values, one of them at least; in the values' own library and precision."""
+    lowest = values.__array_namespace__().sort(values)[: max(1, round(share * values.size))]
+    return lowest.mean()
 
 
 def worst_share_mean(samples: Samples, low: float, high: float, epsilon: float, alpha: float = 0.05) -> float:
