@@ -61,7 +61,7 @@ def test_whole_numbers_may_be_floats_and_lists_tuples():
         ({"inner": {"steps": 1.5}}, "steps = 1.5: a whole number is needed"),
         ({"inner": {"steps": True}}, "a whole number is needed"),
         ({"fast": 1}, "fast = 1: true or false is needed"),
-        ({"mode": "c"}, "mode = 'c': 'a' or 'b' is needed"),
+        ({"mode": "c"}, "mode = 'c' is not a choice; there are: a, b."),
         ({"sizes": 16}, "sizes = 16: a list of whole numbers is needed"),
         ({"sizes": [1.5]}, "a whole number is needed"),
         ({"budget": "much"}, "budget = 'much': a number or nothing is needed"),

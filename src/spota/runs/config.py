@@ -173,6 +173,9 @@ def _fit(value: Any, hint: Any, where: str) -> Any:
         fitted = _as_type(value, option, where)
         if fitted is not MISFIT:
             return fitted
+    words = [name for option in options if typing.get_origin(option) is Literal for name in typing.get_args(option)]
+    if words and isinstance(value, str):
+        raise ValueError(f"{where} = {value!r} is not a choice; {suggest(value, words)}")
     raise ValueError(f"{where} = {value!r}: {' or '.join(map(_type_name, options))} is needed.")
 
 
