@@ -24,7 +24,7 @@ from spota.certify.references import find_references
 from spota.envs import make
 from spota.polopt import default_solver, reference_solver
 from spota.polopt.analytic import Analytic
-from spota.polopt.rows import Rows, row_returns
+from spota.polopt.rows import Rows
 from spota.polopt.solver import as_solver
 from spota.sim import randomness, rollout
 from spota.sim.env import Env, Policy
@@ -116,7 +116,7 @@ def _reached(env: Env, solver: Analytic, candidate: Policy, problems: int) -> tu
 
 @eqx.filter_jit
 def _returns(env: Env, policy: Policy, rows: Rows) -> Any:
-    return row_returns(env, rollout.acting_with(policy), rows)[0]
+    return rollout.summed(env, rollout.acting_with(policy), rows.domains, rows.keys)[0]
 
 
 @eqx.filter_jit

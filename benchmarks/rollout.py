@@ -47,8 +47,7 @@ def _ours(env, policy, domains, keys, on) -> float:
     try:
         policy = devices.replicate(policy)
         piece, _ = next(devices.chunks((domains, keys), ROLLOUTS // len(on)))
-        one = jnp.float32(1)
-        seconds = best_seconds(lambda: engine._returns(env, policy, *piece, one))
+        seconds = best_seconds(lambda: engine._returns(env, policy, *piece))
     finally:
         jax.devices = everyone
     return ROLLOUTS * env.max_steps / seconds

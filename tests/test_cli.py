@@ -66,6 +66,14 @@ def test_an_unknown_study_gets_a_suggestion(capsys):
     assert "no study 'convergense'; did you mean 'convergence'?" in fail(capsys, "reproduce", "convergense")
 
 
+def test_a_mistyped_command_or_choice_gets_a_suggestion(capsys):
+    assert "There is no command 'trian'; did you mean 'train'?" in fail(capsys, "trian", "cart-pole")
+    assert "preset = 'quik' is not a choice; did you mean 'quick'?" in fail(
+        capsys, "train", "catapult", "--preset", "quik"
+    )
+    assert "there are: tuned, quick, paper." in fail(capsys, "train", "catapult", "--preset", "fast")
+
+
 def test_zero_domains_are_refused(capsys):
     assert "at least 1" in fail(capsys, "rollout", "cart-pole", "--domains", "0")
 

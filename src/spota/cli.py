@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from spota.sim import compiled
+from spota.text import suggest
 
 COMMANDS = {
     "envs": "List the platforms, with the distribution of every domain parameter.",
@@ -67,7 +68,9 @@ def _run(arguments: list[str]) -> None:
             compiled.keep_programs()
             importlib.import_module("spota.sim.devices").use_all_cores()
             tyro.cli(command(arguments[0]), prog=f"spota {arguments[0]}", args=arguments[1:])
-        else:  # help, or a name that is no command
+        elif arguments[:1] and not arguments[0].startswith("-"):
+            raise ValueError(f"There is no command {arguments[0]!r}; {suggest(arguments[0], COMMANDS)}")
+        else:  # help
             tyro.extras.subcommand_cli_from_dict(_summaries(), prog="spota", description=ABOUT, args=arguments)
     finally:
         sys.stdout.flush()  # so that a closed pipe is noticed here

@@ -14,9 +14,10 @@ from spota.envs import make
 from spota.policies import fnn
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO, exploring
-from spota.polopt.rows import Rows, all_rows, row_returns
+from spota.polopt.rows import Rows, all_rows
 from spota.polopt.solve import solve
 from spota.runs import plan
+from spota.sim import rollout
 
 ENV = PointMass()
 DOMAINS = ENV.domain.sample(jax.random.key(1), 5)
@@ -42,8 +43,9 @@ def test_it_learns_from_the_worst_quarter_of_four_times_as_many_rollouts():
     learner = EPOpt(**SMALL)
     actor = learner.begin(jax.random.key(0), ENV, fnn(jax.random.key(3), ENV, (8,))).nets.actor
     drawn = all_rows(DOMAINS, jax.random.split(KEY, 3)[0], 16)
-    everything, _ = row_returns(ENV, exploring(actor), drawn)
-    taken, _ = row_returns(ENV, exploring(actor), chosen(warm_up=0))
+    everything, taken = (
+        rollout.summed(ENV, exploring(actor), rows.domains, rows.keys)[0] for rows in (drawn, chosen(warm_up=0))
+    )
     assert taken.shape == (20,)
     np.testing.assert_allclose(np.sort(taken), np.sort(everything)[:20], rtol=1e-5)
 

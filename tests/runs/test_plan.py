@@ -180,7 +180,7 @@ def test_settings_that_do_not_exist_or_cannot_work_are_named(assignment, message
         ({"solver": "pppo"}, "There is no solver 'pppo'; did you mean 'ppo'"),
         ({"solver": "udr"}, "There is no solver 'udr'"),
         ({"seed": -1}, "a seed is a whole number"),
-        ({"preset": "quik"}, "'tuned' or 'quick' or 'paper' is needed"),
+        ({"preset": "quik"}, "preset = 'quik' is not a choice; did you mean 'quick'?"),
     ],
 )
 def test_flags_that_cannot_work_are_named(flags, message):

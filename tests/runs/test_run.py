@@ -60,8 +60,6 @@ def run(tmp_path, heard):
 def test_a_block_is_computed_once_and_read_bit_for_bit(run):
     same(run.block("iteration-01/candidate", compute), ARRAYS)
     same(run.block("iteration-01/candidate", must_not_compute), ARRAYS)
-    assert run.has("iteration-01/candidate")
-    assert not run.has("iteration-02/candidate")
     assert (run.directory / "iteration-01" / "candidate.npz").is_file()
 
 
@@ -86,7 +84,6 @@ def test_a_damaged_block_is_named_and_computed_again(run, heard, damage):
     run.block("candidate", compute)
     path = run.path_of("candidate")
     path.write_bytes(damage(path.read_bytes()))
-    assert not run.has("candidate")
     same(run.block("candidate", compute), ARRAYS)
     assert len(heard) == 1
     assert str(path) in heard[0] and "computed again" in heard[0]

@@ -1,4 +1,4 @@
-"""Rollouts: synchronised seeds, batches, failure, discount, devices, and bad input."""
+"""Rollouts: synchronised seeds, batches, failure, devices, and bad input."""
 
 import equinox as eqx
 import jax
@@ -64,12 +64,6 @@ def test_returns_are_the_sums_of_the_collected_rewards(good):
     outcome = rollout.returns(ENV, pd(ENV), DOMAINS, KEYS)
     np.testing.assert_allclose(outcome.returns[:, 0], good.rewards.sum(axis=0), rtol=1e-5)
     np.testing.assert_array_equal(outcome.survived[:, 0], good.survived)
-
-
-def test_discounted_return_is_the_discounted_sum(good):
-    outcome = rollout.returns(ENV, pd(ENV), DOMAINS, KEYS, discount=0.999)
-    weights = 0.999 ** np.arange(ENV.max_steps)
-    np.testing.assert_allclose(outcome.returns[:, 0], weights @ np.asarray(good.rewards), rtol=1e-3)
 
 
 def test_return_of_a_domain_is_the_same_alone_and_in_a_batch_of_1000():

@@ -1,4 +1,4 @@
-"""The split interval: an identity, coverage where the truth is known, mirrored and clamped bounds, plain errors."""
+"""The split interval: an identity, coverage where the truth is known, clamped bounds, plain errors."""
 
 import dataclasses
 import math
@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from spota.stats.bounds import betting
-from spota.stats.split import crash_level, gap_at_least, reference_bound, split_lower, split_upper
+from spota.stats.split import crash_level, gap_at_least, reference_bound, split_upper
 
 CRASH = 0.01
 TRUTH = 12 + CRASH * 1200
@@ -47,15 +47,12 @@ def test_the_two_parts_estimate_the_whole_gap_without_bias():
     assert abs(np.mean(errors)) < 4 * np.std(errors) / math.sqrt(300)
 
 
-def test_both_bounds_cover_where_a_bootstrap_cannot():
+def test_the_bound_covers_where_a_bootstrap_cannot():
     """10 × 5 domains have no crash in 60 % of all cases."""
     data = [drawn(seed, 10, 5, 1) for seed in range(150)]
     upper = np.array([split_upper(*d, 0.0, 2500.0).bound for d in data])
-    lower = np.array([split_lower(*d, 0.0, 2500.0).bound for d in data])
     assert (upper >= TRUTH).mean() > 0.95
-    assert (lower <= TRUTH).mean() > 0.95
     assert np.quantile(upper, 0.9) < 2 * TRUTH
-    assert np.median(lower) > TRUTH / 3
     t = [scipy.stats.ttest_1samp((r - c).mean((1, 2)), 0, alternative="less") for c, r, *_ in data]
     assert np.mean([one.confidence_interval(0.95).high >= TRUTH for one in t]) < 0.6
 
@@ -89,11 +86,9 @@ def test_many_sets_at_once_are_what_single_ones_are():
     np.testing.assert_allclose(reference_bound(gains, 0.1)[3, 1], reference_bound(gains[3, 1], 0.1))
 
 
-def test_lower_and_upper_bound_enclose_the_mean_within_the_range():
+def test_the_bound_lies_between_the_mean_and_the_end_of_the_range():
     for seed in range(20):
-        data = drawn(seed, 3, 1, 1, 50)
-        lower, upper = (split(*data, 0.0, 2500.0, alpha=0.5) for split in (split_lower, split_upper))
-        assert 0 <= lower.bound <= max(lower.mean, 0.0)
+        upper = split_upper(*drawn(seed, 3, 1, 1, 50), 0.0, 2500.0, alpha=0.5)
         assert max(upper.mean, 0.0) <= upper.bound <= 2500
 
 
@@ -101,7 +96,6 @@ def test_one_reference_leaves_what_the_range_says():
     candidate, reference, unseen, level = drawn(4, 1, 5)
     found = split_upper(candidate, reference, unseen, level, 0.0, 2500.0)
     assert found.ordinary.bound == 2500 - level
-    assert split_lower(candidate, reference, unseen, level, 0.0, 2500.0).bound == 0
 
 
 def test_a_level_at_the_least_return_splits_nothing():
@@ -147,12 +141,11 @@ def test_a_challenger_refutes_by_what_it_gains():
         ({"unseen_returns": np.zeros(0)}, r"unseen_returns has shape \(0,\), no return at all"),
     ],
 )
-@pytest.mark.parametrize("split", [split_upper, split_lower])
-def test_errors_say_what_to_type(split, arguments, message):
+def test_errors_say_what_to_type(arguments, message):
     given = {"candidate_returns": np.ones((2, 3, 1)), "reference_returns": np.ones((2, 3, 1)), "level": 1.0}
     given |= {"unseen_returns": np.ones(4), "min_return": 0.0, "max_return": 2500.0}
     with pytest.raises(ValueError, match=message):
-        split(**given | arguments)
+        split_upper(**given | arguments)
 
 
 @pytest.mark.parametrize(

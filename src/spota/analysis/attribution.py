@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
@@ -22,7 +21,7 @@ from spota.files.blocks import read_block
 from spota.policies import FNN
 from spota.runs.config import read_toml
 from spota.runs.directory import fingerprint_of
-from spota.sim.domain import Domains, Empirical, count
+from spota.sim.domain import Domains, Empirical, count, repeat
 from spota.sim.env import Env, Policy
 from spota.text import figure, percent
 
@@ -136,8 +135,7 @@ def _references_in(path: Path, directory: Path, like: FNN) -> list[FNN]:
 def _information_of(key: Key[Array, ""], env: Env, policies: Policies, domains: Domains, tell: Tell) -> Information:
     k_rollouts, k_bootstrap = jax.random.split(key)
     n, m = count(domains), 2
-    rows = {name: jnp.repeat(column, m) for name, column in domains.items()}
-    keys = jax.random.split(k_rollouts, n * m)
+    rows, keys = repeat(domains, m), jax.random.split(k_rollouts, n * m)
     returns = []
     for policy in policies.values():
         returns.append(np.asarray(run(env, policy, rows, keys).returns).reshape(n, m))

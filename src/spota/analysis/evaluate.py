@@ -17,10 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from spota.sim import rollout
+from spota.sim import devices, rollout
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env, Policy
 from spota.sim.marginals import Bernoulli, Integers
+from spota.sim.randomness import checked_seed
 from spota.sim.rollout import Outcome
 from spota.text import check_choice
 
@@ -42,9 +43,7 @@ def evaluation_key(seed: int) -> Key[Array, ""]:
     `split(key(seed), n)` begins with the same keys for every n, and a training draws its domains from the first one:
     domains that are called unseen must come from elsewhere.
     """
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed = {seed}: a seed is a whole number from 0 to {2**32 - 1}.")
-    return jax.random.fold_in(jax.random.key(seed), zlib.crc32(b"evaluate"))
+    return jax.random.fold_in(jax.random.key(checked_seed(seed)), zlib.crc32(b"evaluate"))
 
 
 def evaluation_keys(seed: int) -> tuple[Key[Array, ""], Key[Array, ""]]:
@@ -186,10 +185,8 @@ def run(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"], tell:
     """One rollout per domain: returns and survival [n, 1], in equal parts so that the progress can be told."""
     n = keys.shape[0]
     parts = -(-n // PART)
-    size = -(-n // parts)
     found = []
-    for part in range(parts):
-        index = np.minimum(np.arange(part * size, (part + 1) * size), n - 1)  # the last one fills up: one program
+    for part, (index, _) in enumerate(devices.pieces(n, -(-n // parts))):
         some = {name: column[index] for name, column in domains.items()}
         found.append(rollout.returns(env, policy, some, keys[index][:, None]))
         within(tell, part, parts)(1.0)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.analysis.evaluate import Policies, Tell, check_request, roomy, run, within
 from spota.runs.training import statistics
-from spota.sim.domain import Domains, count
+from spota.sim.domain import Domains, count, repeat
 from spota.sim.env import Env
 from spota.sim.rollout import Outcome
 from spota.stats.bootstrap import check_alpha, studentized
@@ -92,8 +92,7 @@ def compare(
     env = roomy(env, domains)
     k_rollouts, k_bootstrap = jax.random.split(key)
     keys = jax.random.split(k_rollouts, (count(domains), rollouts))
-    rows = {name: jnp.repeat(column, rollouts) for name, column in domains.items()}
-    outcomes = {}
+    rows, outcomes = repeat(domains, rollouts), {}
     for i, (name, policy) in enumerate(policies.items()):
         flat = run(env, policy, rows, keys.reshape(-1), within(tell, i, len(policies)))
         outcomes[name] = Outcome(flat.returns.reshape(keys.shape), flat.survived.reshape(keys.shape))

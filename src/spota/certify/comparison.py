@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from spota.files.blocks import Arrays, from_arrays, to_arrays
-from spota.polopt.rows import Rows, Score, row_returns
+from spota.polopt.rows import Score
 from spota.polopt.solve import Solution
 from spota.sim import devices, rollout
-from spota.sim.domain import Domains
+from spota.sim.domain import Domains, repeat
 from spota.sim.env import Env, Policy
 from spota.stats.gap import RULES, Gaps, best_known_returns, gap_samples, lost, reject_outliers
 from spota.text import check_choice
@@ -130,10 +130,9 @@ def returns_of_each(
     """Returns of K policies, each on its own n domains with m rollouts; `chunk` policies run as one program."""
     K, n, m = keys.shape
     width = min(chunk or K, K)
-    rows = {name: jnp.repeat(column, m, axis=-1) for name, column in domains.items()}, keys.reshape(K, n * m)
+    rows = repeat(domains, m), keys.reshape(K, n * m)
     parts = []
-    for first in range(0, K, width):
-        index = np.minimum(np.arange(first, first + width), K - 1)  # the last one fills up: one shape, one program
+    for index, _ in devices.pieces(K, width):
         some, theirs = (x if width == K else _chosen(x, index) for x in (policies, rows))
         some = devices.replicate(some)
         pieces = devices.chunks(theirs, max(1, rollout.CHUNK // width))
@@ -171,7 +170,7 @@ def _filled_up(asked: Bool[np.ndarray, "n_G n_r"]) -> tuple[np.ndarray, np.ndarr
     """Where it is true, the last place repeated up to a multiple of an eighth of all: few numbers, few programs."""
     k, i = np.nonzero(asked)
     step = -(-asked.size // FILLINGS)
-    index = np.minimum(np.arange(-(-k.size // step) * step), k.size - 1)
+    index, _ = next(devices.pieces(k.size, -(-k.size // step) * step))
     return k[index], i[index]
 
 
@@ -182,7 +181,7 @@ _reject = eqx.filter_jit(reject_outliers)  # one program instead of twenty small
 def _row_returns(
     env: Env, policies: Any, domains: dict[str, Float[Array, "K rows"]], keys: Key[Array, "K rows"]
 ) -> Float[Array, "K rows"]:
-    return jax.vmap(lambda policy, d, k: row_returns(env, rollout.acting_with(policy), Rows(d, k))[0])(
+    return jax.vmap(lambda policy, d, k: rollout.summed(env, rollout.acting_with(policy), d, k)[0])(
         policies, domains, keys
     )
 

@@ -69,10 +69,10 @@ def measure(
             mean_lower = worst_lower = -math.inf  # the range is wrong: say so in the certificate, and keep the rest
         else:
             raise
-    worst = np.sort(values)[: max(1, round(worst_share * values.size))]
     return Performance(
         n=values.size, confidence=1 - alpha, mean=float(values.mean()), mean_lower=mean_lower, worst_share=worst_share,
-        worst_mean=float(worst.mean()), worst_lower=worst_lower, survived=float(survived), low=low, high=high,
+        worst_mean=float(bounds.worst_mean(values, worst_share)), worst_lower=worst_lower, survived=float(survived),
+        low=low, high=high,
     )  # fmt: skip
 
 

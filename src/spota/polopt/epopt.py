@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Key
 
 from spota.polopt.ppo import PPO, PPOState, exploring
-from spota.polopt.rows import AXIS, Rows, all_rows, my_share, row_returns
+from spota.polopt.rows import all_rows, returns_of_all
 from spota.polopt.smoothing import smoothed
 from spota.sim.domain import Domains
 from spota.sim.env import Env
@@ -49,12 +49,7 @@ class EPOpt(PPO):
             smoothed(k_smooth, env.domain, all_rows(domains, k_rows, rollouts), self.smoothing)
             for rollouts in (self.rollouts, self.rollouts * round(1 / self.epsilon))
         )
-        worst = jnp.argsort(_returns_of_all(env, state, many))[: few.keys.shape[0]]
+        returns, _ = returns_of_all(env, exploring(state.nets.actor), many)
+        worst = jnp.argsort(returns)[: few.keys.shape[0]]
         chosen = jax.tree.map(lambda a, b: jnp.where(state.iteration < self.warm_up_iterations, a, b[worst]), few, many)
         return self.learn(env, chosen, k_learn, state)
-
-
-def _returns_of_all(env: Env, state: PPOState, rows: Rows) -> Float[Array, "n"]:
-    """Every device runs its share with exploration, and learns the returns of all."""
-    mine, _ = row_returns(env, exploring(state.nets.actor), my_share(rows))
-    return jax.lax.all_gather(mine, AXIS, tiled=True)

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PyTree
 
-from spota.sim import randomness, rollout
-from spota.sim.domain import Domains, count
+from spota.sim import rollout
+from spota.sim.domain import Domains, count, repeat
 from spota.sim.env import Env, Policy
+from spota.stats.bounds import worst_mean
 
 AXIS = "shards"
 Tree = TypeVar("Tree", bound=PyTree)
@@ -33,7 +34,7 @@ class Score(eqx.Module):
 def all_rows(domains: Domains, key: Key[Array, ""], rollouts: int) -> Rows:
     """`rollouts` rows per domain, each with a key of its own."""
     keys = jax.random.split(key, count(domains) * rollouts)
-    return Rows({name: jnp.repeat(column, rollouts) for name, column in domains.items()}, keys)
+    return Rows(repeat(domains, rollouts), keys)
 
 
 def my_share(rows: Tree) -> Tree:
@@ -59,22 +60,13 @@ def mean_over_devices(tree: Tree) -> Tree:
 
 
 def score(env: Env, policy: Policy, rows: Rows, worst_share: float) -> tuple[Score, Float[Array, ""]]:
-    """Evaluate the mean policy on all rows, each device its share; and the mean return of the worst share of them."""
-    mine, alive = row_returns(env, rollout.acting_with(policy), my_share(rows))
-    every = jax.lax.all_gather(mine, AXIS, tiled=True)
-    worst = jnp.sort(every)[: max(1, round(worst_share * every.size))]
-    return Score(every.mean(), mean_over_devices(alive.astype(jnp.float32).mean())), worst.mean()
+    """Evaluate the mean policy on all rows; and the mean return of the worst share of them."""
+    every, survival = returns_of_all(env, rollout.acting_with(policy), rows)
+    return Score(every.mean(), survival), worst_mean(every, worst_share)
 
 
-def row_returns(env: Env, act: rollout.Act, rows: Rows) -> tuple[Float[Array, "n"], Array]:
-    """The undiscounted return of every row, and whether it survived; nothing else is stored."""
-    words = randomness.words(rows.keys)
-
-    def body(carry, t):
-        world, total = carry
-        world, step = rollout.advance(env, act, rows.domains, words, t, world)
-        return (world, total + step.reward), None
-
-    start = rollout.begin(env, rows.domains, rows.keys), jnp.zeros(rows.keys.shape)
-    (world, total), _ = jax.lax.scan(body, start, jnp.arange(env.max_steps))
-    return total, world.alive
+def returns_of_all(env: Env, act: rollout.Act, rows: Rows) -> tuple[Float[Array, "n"], Float[Array, ""]]:
+    """The return of every row and the share that survived: each device runs its share and hears of all."""
+    mine = my_share(rows)
+    total, alive = rollout.summed(env, act, mine.domains, mine.keys)
+    return jax.lax.all_gather(total, AXIS, tiled=True), mean_over_devices(alive.astype(jnp.float32).mean())

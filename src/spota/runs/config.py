@@ -28,11 +28,6 @@ Table = dict[str, Any]
 MISFIT = object()
 
 
-def from_toml(path: str | Path, cls: type[T]) -> T:
-    """Read a TOML file into a dataclass; unknown names and values of another type are refused."""
-    return build(cls, read_toml(path), str(path))
-
-
 def read_toml(path: str | Path) -> Table:
     """A TOML file as nested dictionaries."""
     try:
@@ -178,6 +173,9 @@ def _fit(value: Any, hint: Any, where: str) -> Any:
         fitted = _as_type(value, option, where)
         if fitted is not MISFIT:
             return fitted
+    words = [name for option in options if typing.get_origin(option) is Literal for name in typing.get_args(option)]
+    if words and isinstance(value, str):
+        raise ValueError(f"{where} = {value!r} is not a choice; {suggest(value, words)}")
     raise ValueError(f"{where} = {value!r}: {' or '.join(map(_type_name, options))} is needed.")
 
 

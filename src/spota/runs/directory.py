@@ -97,14 +97,6 @@ class Run:
         write_block(path, name, self.fingerprint, arrays)
         return arrays
 
-    def has(self, name: str) -> bool:
-        """Whether the block is finished and intact."""
-        try:
-            read_block(self.path_of(name), name, self.fingerprint)
-        except Exception:
-            return False
-        return True
-
     def path_of(self, name: str) -> Path:
         """The file of a block."""
         if not BLOCK_NAME.fullmatch(name):

@@ -18,6 +18,7 @@ from spota.runs import config
 from spota.sim.env import Env
 from spota.sim.identity import code_sha256, platform_sha256
 from spota.sim.objects import is_reference, recorded
+from spota.sim.randomness import checked_seed
 from spota.text import suggest
 
 TABLES = ("spota", "candidate", "reference")
@@ -88,8 +89,7 @@ class Plan:
 
     def __post_init__(self):
         """Refuse settings that cannot work."""
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed = {self.seed}: a seed is a whole number from 0 to {2**32 - 1}.")
+        checked_seed(self.seed)
 
     def table(self) -> config.Table:
         """For config.toml."""

@@ -26,7 +26,9 @@ from spota.sim.domain import Domains
 from spota.sim.env import Env
 from spota.sim.identity import platform_sha256
 from spota.sim.objects import recorded
+from spota.sim.randomness import checked_seed
 from spota.sim.rollout import Outcome, returns
+from spota.stats.bounds import worst_mean
 
 UNSEEN = 500
 """Random domains of the closing evaluation, one rollout each."""
@@ -66,8 +68,7 @@ class Training:
         """Refuse settings that cannot work."""
         if self.domains < 1:
             raise ValueError(f"domains = {self.domains}: train on at least 1 domain.")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed = {self.seed}: a seed is a whole number from 0 to {2**32 - 1}.")
+        checked_seed(self.seed)
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"hidden = {list(self.hidden)}: give the sizes of the hidden layers, e.g. 16 16.")
         if self.nominal and getattr(self.optimizer, "fresh_domains", False):
@@ -206,15 +207,9 @@ def statistics(outcome: Outcome) -> dict[str, Any]:
         "n": values.size,
         "mean": float(values.mean()),
         "std": float(values.std()),
-        "worst_20_mean": worst_mean(values),
+        "worst_20_mean": float(worst_mean(values, WORST)),
         "survival": float(np.mean(outcome.survived)),
     }
-
-
-def worst_mean(values: np.ndarray, share: float = WORST) -> float:
-    """The mean of the lowest share of the values, one of them at least."""
-    lowest = max(1, round(share * values.size))
-    return float(np.sort(values)[:lowest].mean())
 
 
 def _first(settings: Training, env: Env, key: Any, run: Run, listen: Listen | None) -> tuple[FNN, float]:

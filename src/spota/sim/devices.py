@@ -30,14 +30,18 @@ def use_all_cores() -> None:
 def chunks(rows: Tree, size: int) -> Iterator[tuple[Tree, int]]:
     """Cut rows (last axis) into pieces spread over all devices; yields each piece and how many of its rows count.
 
-    The last rows are repeated to fill up, so that every piece has the same shape and is compiled once.
+    Every piece has the same shape, so that it is compiled once.
     """
     n, workers = jax.tree.leaves(rows)[0].shape[-1], len(jax.devices())
     width = workers * min(size, -(-n // workers))
+    for index, counting in pieces(n, width):
+        yield spread(rows if width == n else _chosen(rows, jnp.asarray(index))), counting
+
+
+def pieces(n: int, width: int) -> Iterator[tuple[Int[np.ndarray, "width"], int]]:
+    """The places 0 … n − 1 in pieces of one width, and how many of each count: the last place fills up the last."""
     for first in range(0, n, width):
-        index = np.minimum(np.arange(first, first + width), n - 1)
-        piece = rows if width == n else _chosen(rows, jnp.asarray(index))
-        yield spread(piece), min(width, n - first)
+        yield np.minimum(np.arange(first, first + width), n - 1), min(width, n - first)
 
 
 def spread(rows: Tree) -> Tree:

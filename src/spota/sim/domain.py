@@ -212,9 +212,9 @@ class Empirical(DomainDistribution):
         return {name: jnp.asarray(p.marginal.draw(_generator(key, "row"), n), jnp.float32) for name, p in self.items()}
 
 
-def repeat(domains: Domains, times: int) -> Domains:
+def repeat(domains: dict[str, Float[Array, "*sets n"]], times: int) -> dict[str, Float[Array, "*sets m"]]:
     """Each domain `times` times in a row: d₁ d₁ … d₂ d₂ …"""
-    return {name: jnp.repeat(values, times) for name, values in domains.items()}
+    return {name: jnp.repeat(values, times, axis=-1) for name, values in domains.items()}
 
 
 def count(domains: Domains) -> int:

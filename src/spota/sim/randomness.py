@@ -24,6 +24,13 @@ _TAIL = (-2.00214257e-04, 1.00950558e-04, 1.34934322e-03, -3.67342844e-03, 5.739
          9.43887047e-03, 1.00167406, 2.83297682)  # fmt: skip
 
 
+def checked_seed(seed: int) -> int:
+    """The seed, if every part of a run can be keyed by it."""
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed = {seed}: a seed is a whole number from 0 to {2**32 - 1}.")
+    return seed
+
+
 def generator(key: Key[Array, ""]) -> np.random.Generator:
     """For what is drawn on the host: a generator that the key alone decides."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))

@@ -60,15 +60,13 @@ class Outcome(eqx.Module):
     survived: Bool[Array, "n m"]
 
 
-def returns(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n m"], *, discount: float = 1.0) -> Outcome:
-    """Run m rollouts on each of n domains; `discount=1` sums the rewards (eq_edr)."""
+def returns(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n m"]) -> Outcome:
+    """Run m rollouts on each of n domains and sum their rewards, undiscounted (eq_edr)."""
     check(env, domains)
     check_policy(env, policy)
     n, m = keys.shape
     policy, rows = devices.replicate(policy), (repeat(domains, m), keys.reshape(-1))
-    parts = [
-        (_returns(env, policy, *piece, jnp.float32(discount)), size) for piece, size in devices.chunks(rows, CHUNK)
-    ]
+    parts = [(_returns(env, policy, *piece), size) for piece, size in devices.chunks(rows, CHUNK)]
     total, survived = devices.gather(parts)
     if jnp.isnan(total).any():
         bad = int(jnp.isnan(total).argmax()) // m
@@ -153,20 +151,25 @@ def _batched(method: Callable) -> Callable:
     return jax.vmap(method, in_axes=-1, out_axes=-1)
 
 
-@eqx.filter_jit
-def _returns(
-    env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"], discount: Float[Array, ""]
-) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
-    words, act = randomness.words(keys), acting_with(policy)
+def summed(env: Env, act: Act, domains: Domains, keys: Key[Array, "n"]) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
+    """The return of every rollout and whether it survived, inside a compiled program; nothing else is stored."""
+    words = randomness.words(keys)
 
     def body(carry, t):
-        world, total, weight = carry
+        world, total = carry
         world, step = advance(env, act, domains, words, t, world)
-        return (world, total + weight * step.reward, weight * discount), None
+        return (world, total + step.reward), None
 
-    start = begin(env, domains, keys), jnp.zeros(keys.shape), jnp.ones(())
-    (world, total, _), _ = jax.lax.scan(body, start, jnp.arange(env.max_steps))
+    start = begin(env, domains, keys), jnp.zeros(keys.shape)
+    (world, total), _ = jax.lax.scan(body, start, jnp.arange(env.max_steps))
     return total, world.alive
+
+
+@eqx.filter_jit
+def _returns(
+    env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]
+) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
+    return summed(env, acting_with(policy), domains, keys)
 
 
 @eqx.filter_jit

@@ -7,6 +7,7 @@ on the host.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float
@@ -17,30 +18,12 @@ Samples = Float[Array, " n"] | Float[np.ndarray, " n"]
 """One-dimensional floats, of JAX or NumPy."""
 
 
-def hoeffding(samples: Samples, low: float, high: float, alpha: float = 0.05) -> float:
-    """X̄ − √(ln(1/α)/(2n)) on the unit range (Hoeffding 1963); blind to the variance."""
-    x = _unit_range(samples, low, high, alpha)
-    return _from_unit(x.mean() - math.sqrt(math.log(1 / alpha) / (2 * x.size)), low, high)
-
-
-def empirical_bernstein(samples: Samples, low: float, high: float, alpha: float = 0.05) -> float:
-    """X̄ − √(2 V ln(2/α)/n) − 7 ln(2/α)/(3(n−1)), V the sample variance (Maurer, Pontil 2009, theorem 4).
-
-    Better than Hoeffding if the variance is small and n is not; `low` for a single sample.
-    """
-    x = _unit_range(samples, low, high, alpha)
-    if x.size < 2:
-        return float(low)
-    log, n = math.log(2 / alpha), x.size
-    return _from_unit(x.mean() - math.sqrt(2 * x.var(ddof=1) * log / n) - 7 * log / (3 * (n - 1)), low, high)
-
-
 def betting(samples: Samples, low: float, high: float, alpha: float = 0.05) -> float:
     """Largest mean that a gambler refutes by growing rich (Waudby-Smith, Ramdas 2023, one-sided).
 
     If the mean is at most m, the capital K_t(m) = Π_{s≤t} (1 + λ_s (X_s − m)), with every stake λ_s ≥ 0
     chosen before X_s is seen, is a non-negative supermartingale from 1 and ever reaches 1/α with
-    probability at most α (Ville). Each m for which it does is rejected. Usually the tightest of the three.
+    probability at most α (Ville). Each m for which it does is rejected.
 
     The gambler sees one sample after the other: give them as they were drawn, never sorted.
     """
@@ -54,6 +37,12 @@ def betting(samples: Samples, low: float, high: float, alpha: float = 0.05) -> f
         else:
             kept = middle
     return _from_unit(rejected, low, high)
+
+
+def worst_mean(values: Samples, share: float) -> Float[Any, ""]:
+    """The mean of the lowest share of the values, one of them at least; in the values' own library and precision."""
+    lowest = values.__array_namespace__().sort(values)[: max(1, round(share * values.size))]
+    return lowest.mean()
 
 
 def worst_share_mean(samples: Samples, low: float, high: float, epsilon: float, alpha: float = 0.05) -> float:

@@ -1,4 +1,4 @@
-"""Optimality gap samples, outlier rejection, and the definitions they estimate: arrays in, arrays out."""
+"""Optimality gap samples and outlier rejection: arrays in, arrays out."""
 
 import equinox as eqx
 import jax
@@ -13,24 +13,12 @@ RULES = ("first", "best", "reference")
 def gap_samples(
     reference_returns: Float[Array, "n_G n_r n_J"], candidate_returns: Float[Array, "n_G n_r n_J"]
 ) -> Float[Array, "n_G n_r"]:
-    """Gap Ĝ_{n_r,i}^k of the candidate against reference k on its domain ξ_i^k, eq_optgap_sample.
+    """Gap Ĝ_{n_r,i}^k of the candidate against reference k on its domain ξ_i^k, eq_optgap_sample, eq_optgap_approx.
 
     Entry (k, i, j) of both arrays is rollout j on domain ξ_i^k, with the same random numbers in both.
     """
     # Differences first, then their mean: a gap of 0.01 between returns of 2000 survives float32.
     return jnp.mean(jnp.asarray(reference_returns) - jnp.asarray(candidate_returns), axis=-1)
-
-
-def optimality_gap_estimate(
-    optimum_returns: Float[Array, "*batch n"], candidate_returns: Float[Array, "*batch n"]
-) -> Float[Array, "*batch"]:
-    """Ĝ_n(θᶜ) = Ĵ_n(θ*_n) − Ĵ_n(θᶜ), eq_optgap_approx: returns of both policies on the same n domains."""
-    return jnp.mean(jnp.asarray(optimum_returns) - jnp.asarray(candidate_returns), axis=-1)
-
-
-def simulation_optimization_bias(sample_optima: Float[Array, " n_s"], true_optimum: float | Float[Array, ""]) -> Scalar:
-    """E[max_θ Ĵ_n(θ)] − max_θ E[J(θ, ξ)], eq_SOB_def, from the optima on n_s independent sets."""
-    return jnp.mean(jnp.asarray(sample_optima) - true_optimum)
 
 
 class Gaps(eqx.Module):

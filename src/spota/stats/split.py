@@ -120,31 +120,6 @@ def split_upper(
     return Split(ordinary, rare, level, *_failures(losses, max_return - min_return), bound)
 
 
-def split_lower(
-    candidate_returns: Returns,
-    reference_returns: Returns,
-    unseen_returns: Samples,
-    level: float,
-    min_return: float,
-    max_return: float,
-    alpha: float = 0.05,
-    share: float = SHARE,
-) -> Split:
-    """Lower bound on the mean gap to the references, each as it is: give `reference_returns` as measured.
-
-    References are better on the domains that they were trained on than elsewhere, and this is a part of the mean that
-    is bounded: above a threshold, it says that more references of n_r domains will not certify the policy. That a
-    better policy exists is what `gap_at_least` says.
-    """
-    gains, losses = _parts(candidate_returns, reference_returns, unseen_returns, level, min_return, max_return)
-    alphas = _shared(alpha, share)
-    least = max(-float(reference_bound(-gains, alphas[0])), min_return - max_return)
-    ordinary = Part(float(gains.mean()), least, gains.size, alphas[0])
-    rare = Part(float(losses.mean()), _at_least(losses, level - min_return, alphas[1]), losses.size, alphas[1])
-    bound = max(ordinary.bound + rare.bound, 0.0)
-    return Split(ordinary, rare, level, *_failures(losses, max_return - min_return), bound)
-
-
 def gap_at_least(
     challenger_returns: Samples, candidate_returns: Samples, min_return: float, max_return: float, alpha: float = 0.05
 ) -> float:
@@ -246,8 +221,3 @@ def _shared(alpha: float, share: float) -> tuple[float, float]:
     if not 0 < share < 1:
         raise ValueError(f"share={share}: both parts of the gap need a share of alpha; write share={SHARE}.")
     return alpha * share, alpha * (1 - share)
-
-
-def _at_least(losses: np.ndarray, largest: float, alpha: float) -> float:
-    """Lower bound on the mean of losses in [0, largest]."""
-    return betting(losses, 0.0, largest, alpha) if largest > 0 else 0.0

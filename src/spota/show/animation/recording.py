@@ -57,11 +57,6 @@ class Recording:
         return float(self.time[-1])
 
     @property
-    def failed_at(self) -> float | None:
-        """When it failed [s], if it did."""
-        return self.duration if self.failed else None
-
-    @property
     def outcome(self) -> str:
         """How it ended, in words."""
         end = f"failed at {self.duration:.2f} s" if self.failed else f"lasted all {self.duration:g} s"
