@@ -7,7 +7,7 @@ policy, scaling, delay) as one step, and calls the physics between two of them. 
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt32
@@ -27,6 +27,7 @@ class MachineFault(Exception):
         self.machine = machine
 
 
+@runtime_checkable
 class Machines(Protocol):
     """n simulators side by side at one moment; arrays are [channel, n]."""
 
