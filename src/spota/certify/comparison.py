@@ -14,7 +14,7 @@ from spota.polopt.rows import Rows, Score, row_returns
 from spota.polopt.solve import Solution
 from spota.sim import devices, rollout
 from spota.sim.domain import Domains
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.stats.gap import RULES, Gaps, best_known_returns, gap_samples, lost, reject_outliers
 from spota.text import check_choice
 
@@ -82,7 +82,7 @@ class Comparison(eqx.Module):
 
 def compare(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     candidate: Policy,
     references: Solved,
     n_J: int,
@@ -112,7 +112,7 @@ def compare(
 
 
 def returns_everywhere(
-    env: Env, policy: Policy, domains: dict[str, Float[Array, "K n"]], keys: Key[Array, "K n m"]
+    env: Platform, policy: Policy, domains: dict[str, Float[Array, "K n"]], keys: Key[Array, "K n m"]
 ) -> Float[Array, "K n m"]:
     """Returns of one policy on all domains."""
     K, n, m = keys.shape
@@ -121,7 +121,7 @@ def returns_everywhere(
 
 
 def returns_of_each(
-    env: Env,
+    env: Platform,
     policies: Any,
     domains: dict[str, Float[Array, "K n"]],
     keys: Key[Array, "K n m"],
@@ -149,7 +149,7 @@ def _asked(raw: Float[Array, "n_G n_r"], rule: str) -> Bool[np.ndarray, "n_G n_r
 
 
 def _cross_returns(
-    env: Env,
+    env: Platform,
     references: Solved,
     keys: Key[Array, "n_G n_r n_J"],
     asked: Bool[np.ndarray, "n_G n_r"],
@@ -180,7 +180,7 @@ _reject = eqx.filter_jit(reject_outliers)  # one program instead of twenty small
 
 @eqx.filter_jit
 def _row_returns(
-    env: Env, policies: Any, domains: dict[str, Float[Array, "K rows"]], keys: Key[Array, "K rows"]
+    env: Platform, policies: Any, domains: dict[str, Float[Array, "K rows"]], keys: Key[Array, "K rows"]
 ) -> Float[Array, "K rows"]:
     return jax.vmap(lambda policy, d, k: row_returns(env, rollout.acting_with(policy), Rows(d, k))[0])(
         policies, domains, keys

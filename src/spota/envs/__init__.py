@@ -8,16 +8,16 @@ from spota.envs.catapult import Catapult
 from spota.envs.qube import Qube, QubeSwingUp
 from spota.sim.checks import check_env
 from spota.sim.effects import ActionDelay
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.objects import is_reference, named
 from spota.text import suggest
 
-PLATFORMS: dict[str, type[Env]] = {
+PLATFORMS: dict[str, type[Platform]] = {
     env.name: env for env in (BallBalancer, CartPole, CartPoleSwingUp, Qube, QubeSwingUp, Catapult)
 }
 
 
-def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> Env:
+def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> Platform:
     """The platform of that name, `make("cart-pole", noise=False)`, or one of your own, `make("my_robot.py:Robot")`.
 
     The same object each time. A name with a colon executes that file or module.
@@ -25,23 +25,23 @@ def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> 
     return _with_effects(_own(name) if is_reference(name) else _ours(name), noise, longest_delay)
 
 
-def _own(reference: str) -> Env:
+def _own(reference: str) -> Platform:
     """A platform in someone's file, if its methods fit together."""
     wanted = "a platform: a class that extends spota.Env, or an object of one"
-    env = named(reference, lambda found: isinstance(found, Env), wanted)
+    env = named(reference, lambda found: isinstance(found, Platform), wanted)
     check_env(env)
     return env
 
 
 @cache
-def _ours(name: str) -> Env:
+def _ours(name: str) -> Platform:
     if name not in PLATFORMS:
         raise ValueError(f"There is no platform {name!r}; {suggest(name, PLATFORMS)}")
     return PLATFORMS[name]()  # type: ignore[call-arg]  # every platform has defaults
 
 
 @cache
-def _with_effects(env: Env, noise: bool, longest_delay: int | None) -> Env:
+def _with_effects(env: Platform, noise: bool, longest_delay: int | None) -> Platform:
     if not noise:
         env = env.with_effects(noise=None)
     if longest_delay is not None:

@@ -10,7 +10,7 @@ from spota.polopt.ppo import PPO, PPOState, exploring
 from spota.polopt.rows import AXIS, Rows, all_rows, my_share, row_returns
 from spota.polopt.smoothing import smoothed
 from spota.sim.domain import Domains
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class EPOpt(PPO):
         """The best iterate is the one whose worst rollouts are best: what the updates improve."""
         return self.epsilon
 
-    def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
+    def update(self, env: Platform, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Run many, learn from the worst."""
         k_rows, k_smooth, k_learn = jax.random.split(key, 3)
         few, many = (
@@ -54,7 +54,7 @@ class EPOpt(PPO):
         return self.learn(env, chosen, k_learn, state)
 
 
-def _returns_of_all(env: Env, state: PPOState, rows: Rows) -> Float[Array, "n"]:
+def _returns_of_all(env: Platform, state: PPOState, rows: Rows) -> Float[Array, "n"]:
     """Every device runs its share with exploration, and learns the returns of all."""
     mine, _ = row_returns(env, exploring(state.nets.actor), my_share(rows))
     return jax.lax.all_gather(mine, AXIS, tiled=True)

@@ -23,7 +23,7 @@ from spota.polopt.smoothing import smoothed
 from spota.polopt.solve import Optimizer
 from spota.sim import randomness, rollout
 from spota.sim.domain import Domains
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 EXPLORATION_STREAM = 2
 
@@ -142,7 +142,7 @@ class PPO(Optimizer):
         del n
         return self.smoothing
 
-    def check(self, env: Env):
+    def check(self, env: Platform):
         """Refuse an environment whose steps the minibatches do not divide."""
         divides("minibatches", self.minibatches, env)
 
@@ -154,19 +154,19 @@ class PPO(Optimizer):
             minibatches=10, initial_std=1.0, evaluate_every=5,
         )  # fmt: skip
 
-    def begin(self, key: Key[Array, ""], env: Env, policy: FNN) -> PPOState:
+    def begin(self, key: Key[Array, ""], env: Platform, policy: FNN) -> PPOState:
         """A new critic, a new optimizer, exploration as at the start."""
         actor = Actor(policy, jnp.full(len(env.actions), np.log(self.initial_std), jnp.float32))
         nets = Nets(actor, new_critic(key, policy))
         return PPOState(nets, self._optimizer().init(cast(Any, nets)), jnp.int32(0))
 
-    def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
+    def update(self, env: Platform, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect rollouts on the domains and learn from them."""
         k_rows, k_smooth, k_learn = jax.random.split(key, 3)
         rows = smoothed(k_smooth, env.domain, all_rows(domains, k_rows, self.rollouts), self.smoothing)
         return self.learn(env, rows, k_learn, state)
 
-    def learn(self, env: Env, rows: Rows, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
+    def learn(self, env: Platform, rows: Rows, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect these rows, each device its share, then several passes of minibatch updates."""
         batch = judged(self, env, state.nets, explore(env, my_share(rows), state.nets.actor))
         return self.fit(batch, key, state)
@@ -226,7 +226,7 @@ def exploring(actor: Actor) -> rollout.Act:
     return act
 
 
-def explore(env: Env, rows: Rows, actor: Actor) -> Experience:
+def explore(env: Platform, rows: Rows, actor: Actor) -> Experience:
     """Roll out with exploration."""
     words, act = randomness.words(rows.keys), exploring(actor)
 
@@ -239,7 +239,7 @@ def explore(env: Env, rows: Rows, actor: Actor) -> Experience:
     return Experience(*steps, world.ideal, world.alive)
 
 
-def judged(ppo: PPO, env: Env, nets: Nets, seen: Experience) -> Batch:
+def judged(ppo: PPO, env: Platform, nets: Nets, seen: Experience) -> Batch:
     """Advantages, value targets and likelihoods for the updates."""
     observations, ideals, actions = (jnp.moveaxis(x, 1, 0) for x in (seen.observations, seen.ideals, seen.actions))
     rewards = (1 - ppo.gamma) * seen.rewards / max(abs(env.max_reward), abs(env.min_reward))

@@ -23,7 +23,7 @@ from spota.polopt.rows import AXIS, Rows, Score, all_rows, score
 from spota.polopt.smoothing import smoothed
 from spota.sim.checks import described
 from spota.sim.domain import Domains, count
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.rollout import check
 
 PROBLEMS = "problems"
@@ -47,11 +47,11 @@ class Optimizer(abc.ABC):
     """Whether every update draws new domains from the environment's distribution."""
 
     @abc.abstractmethod
-    def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> PyTree:
+    def begin(self, key: Key[Array, ""], env: Platform, policy: Any) -> PyTree:
         """The learner's state before the first update: fresh optimizer, reset exploration."""
 
     @abc.abstractmethod
-    def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PyTree) -> tuple[PyTree, dict]:
+    def update(self, env: Platform, domains: Domains, key: Key[Array, ""], state: PyTree) -> tuple[PyTree, dict]:
         """One update; returns the new state and figures to log.
 
         An optimizer that leaves out updates which are not finite says so by a figure `finite`; for others the loop
@@ -76,7 +76,7 @@ class Optimizer(abc.ABC):
         """The share of an evaluation's rollouts, the worst ones, whose mean return says which policy is best."""
         return 1.0
 
-    def check(self, env: Env) -> None:
+    def check(self, env: Platform) -> None:
         """Refuse an environment that the settings do not fit."""
         del env
 
@@ -125,7 +125,7 @@ Report = Callable[[Progress], None]
 
 
 def solve(
-    optimizer: Optimizer, key: Key[Array, ""], env: Env, domains: Domains, init: Any, report: Report | None = None
+    optimizer: Optimizer, key: Key[Array, ""], env: Platform, domains: Domains, init: Any, report: Report | None = None
 ) -> Solution:
     """Solve one problem: the domains [n], from the policy `init`."""
     problems = {name: column[None] for name, column in domains.items()}
@@ -137,7 +137,7 @@ def solve(
 def solve_many(
     optimizer: Optimizer,
     keys: Key[Array, "problems"],
-    env: Env,
+    env: Platform,
     domains: dict[str, Float[Array, "problems n"]],
     inits: Any,
     report: Report | None = None,
@@ -183,7 +183,7 @@ def _fold(keys: Key[Array, "problems"], iteration: int) -> Key[Array, "problems"
     return jax.vmap(lambda k: jax.random.fold_in(k, iteration))(keys)
 
 
-def _fresh(env: Env, keys: Key[Array, "problems"], iteration: int, like: dict[str, Array]) -> dict[str, Array]:
+def _fresh(env: Platform, keys: Key[Array, "problems"], iteration: int, like: dict[str, Array]) -> dict[str, Array]:
     """New domains for every problem, as many as it has."""
     drawn = [env.domain.sample(k, _size(like)) for k in _fold(keys, iteration)]
     return {name: jnp.stack([d[name] for d in drawn]) for name in like}
@@ -218,7 +218,7 @@ def _on_shards(mesh: Mesh, function: Callable, *arguments: PyTree) -> PyTree:
 
 
 @eqx.filter_jit
-def _begin(optimizer: Optimizer, env: Env, mesh: Mesh, k_begin, k_evaluate, domains, inits):
+def _begin(optimizer: Optimizer, env: Platform, mesh: Mesh, k_begin, k_evaluate, domains, inits):
     def one(k_begin, k_evaluate, domains, init):
         rows = _evaluation_rows(optimizer, env, domains, k_evaluate)
         start, objective = score(env, init, rows, optimizer.worst_share)
@@ -228,11 +228,11 @@ def _begin(optimizer: Optimizer, env: Env, mesh: Mesh, k_begin, k_evaluate, doma
 
 
 @eqx.filter_jit
-def _update(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states):
+def _update(optimizer: Optimizer, env: Platform, mesh: Mesh, keys, domains, states):
     return _on_shards(mesh, lambda k, d, s: _updated(optimizer, env, k, d, s), keys, domains, states)
 
 
-def _updated(optimizer: Optimizer, env: Env, key: Key[Array, ""], domains: Domains, state: PyTree):
+def _updated(optimizer: Optimizer, env: Platform, key: Key[Array, ""], domains: Domains, state: PyTree):
     """One update of one problem; whether it is finite is among its figures in any case."""
     found, who = optimizer.update(env, domains, key, state), f"update of {type(optimizer).__name__}"
     if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)):
@@ -246,7 +246,7 @@ def _updated(optimizer: Optimizer, env: Env, key: Key[Array, ""], domains: Domai
 
 
 @eqx.filter_jit
-def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states, best):
+def _evaluate(optimizer: Optimizer, env: Platform, mesh: Mesh, keys, domains, states, best):
     def one(key, domains, state, best):
         policy = optimizer.policy(state)
         refuse_another_kind(f"policy of {type(optimizer).__name__}", policy, best.policy, "policy")
@@ -259,14 +259,14 @@ def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states,
     return _on_shards(mesh, one, keys, domains, states, best)
 
 
-def _evaluation_rows(optimizer: Optimizer, env: Env, domains: Domains, key: Key[Array, ""]) -> Rows:
+def _evaluation_rows(optimizer: Optimizer, env: Platform, domains: Domains, key: Key[Array, ""]) -> Rows:
     """The same in all evaluations of a problem; smoothed as in training, or what suits few domains alone would win."""
     n = count(domains)
     rows = all_rows(domains, key, optimizer.rollouts_on(n)[1] // n)
     return smoothed(jax.random.fold_in(key, 1), env.domain, rows, optimizer.width(n))
 
 
-def _refuse_nan(env: Env, start: Score):
+def _refuse_nan(env: Platform, start: Score):
     if not np.isfinite(start.returns).all():
         bad = int(np.argmin(np.isfinite(start.returns)))
         raise ValueError(
@@ -276,7 +276,7 @@ def _refuse_nan(env: Env, start: Score):
 
 
 def _progress(
-    optimizer: Optimizer, env: Env, domains: dict, iteration: int, now: Score, best: Best, metrics: dict
+    optimizer: Optimizer, env: Platform, domains: dict, iteration: int, now: Score, best: Best, metrics: dict
 ) -> Progress:
     problems, n = next(iter(domains.values())).shape
     return Progress(

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.sim import rollout
 from spota.sim.domain import Domains, count
-from spota.sim.env import Env, Policy, Signal
+from spota.sim.env import Platform, Policy, Signal
 
 FRAMES_PER_SECOND = 50
 
@@ -68,7 +68,7 @@ class Recording:
         return f"return {self.returns[-1]:.0f} of {self.max_return:.0f}, {end}"
 
 
-def record(env: Env, policy: Policy, domain: Domains, key: Key[Array, ""], *, caption: str = "") -> Recording:
+def record(env: Platform, policy: Policy, domain: Domains, key: Key[Array, ""], *, caption: str = "") -> Recording:
     """Run one rollout on one domain and keep what a picture of it needs."""
     scene, geometry = _picture_of(env.name)
     if count(domain) != 1:
@@ -105,7 +105,7 @@ def check_some(recordings: Sequence[Recording]):
         raise ValueError("There is nothing to draw; give at least one recording, e.g. [record(env, policy, …)].")
 
 
-def _states(env: Env, steps: rollout.Step, domain: Domains, xi: Any) -> tuple[list[np.ndarray], bool]:
+def _states(env: Platform, steps: rollout.Step, domain: Domains, xi: Any) -> tuple[list[np.ndarray], bool]:
     """The state's leaves from the start to the end, and whether the end is a failure."""
     leaves = [np.asarray(leaf[:, 0]) for leaf in jax.tree.leaves(steps.state)]
     alive = np.asarray(steps.alive[:, 0])
@@ -117,7 +117,7 @@ def _states(env: Env, steps: rollout.Step, domain: Domains, xi: Any) -> tuple[li
     return leaves, bool(env.failed(final, xi))
 
 
-def _after_the_last(env: Env, steps: rollout.Step, domain: Domains, xi: Any) -> Any:
+def _after_the_last(env: Platform, steps: rollout.Step, domain: Domains, xi: Any) -> Any:
     """The state after the last step: a rollout keeps only the states in which it acts."""
     last = jax.tree.map(lambda leaf: leaf[-1, 0], steps.state)
     return env.step(last, tuple(env.effects.reach(steps.command[-1], domain)[:, 0]), xi)
