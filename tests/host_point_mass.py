@@ -10,7 +10,7 @@ from jaxtyping import Array, Key
 from point_mass import PointMass, PointMassState
 from spota.sim.domain import DomainDistribution, Parameter
 from spota.sim.effects import ActionDelay, DeadBand, Effects, ObservationNoise
-from spota.sim.host import HostDomains, HostEnv, MachineFault
+from spota.sim.host import HostDomains, HostEnv, MachineError
 from spota.sim.marginals import Integers, Uniform
 
 NU = DomainDistribution(
@@ -38,7 +38,7 @@ class Masses:
         del active
         torn = self.mass > self.env.tears_above
         if torn.any():
-            raise MachineFault(int(torn.argmax()), "the rope is torn")
+            raise MachineError(int(torn.argmax()), "the rope is torn")
         reward = np.exp(-(self.x**2) - 0.1 * self.v**2)
         self.v = self.v + self.env.dt * command[0] / self.mass
         self.x = self.x + self.env.dt * self.v

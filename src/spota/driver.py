@@ -128,7 +128,9 @@ def _with_pages(run: Run | None, env: Platform, listener: Listener | None, page:
     return to_all(listener, write)
 
 
-def _last_page(directory: Path | None, plan: Plan, env: Platform, page: bool, warn: Warn, page_bar: PageBar) -> Path | None:
+def _last_page(
+    directory: Path | None, plan: Plan, env: Platform, page: bool, warn: Warn, page_bar: PageBar
+) -> Path | None:
     """The page of the finished run; a quick one stays without what takes a while."""
     if directory is None or not page:
         return None

@@ -54,7 +54,10 @@ def test_a_rollout_is_the_same_alone_and_in_a_batch_and_in_pieces(drawn):
     env = HostPointMass(spread=0.5)
     together = rollout.returns(env, policy, domains, keys[:, None]).returns
     pieced = rollout.returns(HostPointMass(spread=0.5, at_once=7), policy, domains, keys[:, None]).returns
-    alone = [rollout.returns(env, policy, {n: c[i : i + 1] for n, c in domains.items()}, keys[i : i + 1, None]) for i in (0, 17)]
+    alone = [
+        rollout.returns(env, policy, {n: c[i : i + 1] for n, c in domains.items()}, keys[i : i + 1, None])
+        for i in (0, 17)
+    ]
     np.testing.assert_array_equal(together, pieced)
     np.testing.assert_allclose([a.returns[0, 0] for a in alone], together[np.array([0, 17]), 0], rtol=1e-6)
     assert len(set(np.asarray(together)[:, 0].tolist())) == N  # every machine has a start of its own

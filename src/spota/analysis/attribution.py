@@ -133,7 +133,9 @@ def _references_in(path: Path, directory: Path, like: FNN) -> list[FNN]:
     return [jax.tree.map(lambda x, k=k: x[k], many) for k in range(n)]
 
 
-def _information_of(key: Key[Array, ""], env: Platform, policies: Policies, domains: Domains, tell: Tell) -> Information:
+def _information_of(
+    key: Key[Array, ""], env: Platform, policies: Policies, domains: Domains, tell: Tell
+) -> Information:
     k_rollouts, k_bootstrap = jax.random.split(key)
     n, m = count(domains), 2
     rows = {name: jnp.repeat(column, m) for name, column in domains.items()}

@@ -84,7 +84,11 @@ def assess_policy(
 
 
 def earnings(
-    key: Key[Array, ""], env: Platform, networks: Mapping[str, FNN], domains: dict[str, Float[Array, "n_G n_r"]], n_J: int
+    key: Key[Array, ""],
+    env: Platform,
+    networks: Mapping[str, FNN],
+    domains: dict[str, Float[Array, "n_G n_r"]],
+    n_J: int,
 ) -> Float[np.ndarray, "networks n_G"]:
     """What each network earns on the domains of each reference, with the same random numbers for all of them."""
     keys = jax.random.split(key, (*next(iter(domains.values())).shape, n_J))

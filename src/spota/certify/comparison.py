@@ -14,7 +14,9 @@ from spota.polopt.rows import Rows, Score, row_returns
 from spota.polopt.solve import Solution
 from spota.sim import devices, rollout
 from spota.sim.domain import Domains
-from spota.sim.env import Platform, Policy
+from spota.sim.env import Env, Platform, Policy
+from spota.sim.host import HostEnv
+from spota.sim.host_groups import group_returns
 from spota.stats.gap import RULES, Gaps, best_known_returns, gap_samples, lost, reject_outliers
 from spota.text import check_choice
 
@@ -131,13 +133,16 @@ def returns_of_each(
     K, n, m = keys.shape
     width = min(chunk or K, K)
     rows = {name: jnp.repeat(column, m, axis=-1) for name, column in domains.items()}, keys.reshape(K, n * m)
+    if isinstance(env, HostEnv):
+        total, _ = group_returns(env, rollout.acting_with, policies, *rows)
+        return jnp.asarray(total).reshape(K, n, m)
     parts = []
     for first in range(0, K, width):
         index = np.minimum(np.arange(first, first + width), K - 1)  # the last one fills up: one shape, one program
         some, theirs = (x if width == K else _chosen(x, index) for x in (policies, rows))
         some = devices.replicate(some)
         pieces = devices.chunks(theirs, max(1, rollout.CHUNK // width))
-        parts.append(devices.gather([(_row_returns(env, some, d, k), size) for (d, k), size in pieces]))
+        parts.append(devices.gather([(_row_returns(rollout.pure(env), some, d, k), size) for (d, k), size in pieces]))
     return jnp.concatenate(parts)[:K].reshape(K, n, m)
 
 
@@ -180,7 +185,7 @@ _reject = eqx.filter_jit(reject_outliers)  # one program instead of twenty small
 
 @eqx.filter_jit
 def _row_returns(
-    env: Platform, policies: Any, domains: dict[str, Float[Array, "K rows"]], keys: Key[Array, "K rows"]
+    env: Env, policies: Any, domains: dict[str, Float[Array, "K rows"]], keys: Key[Array, "K rows"]
 ) -> Float[Array, "K rows"]:
     return jax.vmap(lambda policy, d, k: row_returns(env, rollout.acting_with(policy), Rows(d, k))[0])(
         policies, domains, keys

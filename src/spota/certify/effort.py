@@ -51,7 +51,13 @@ EXACT = Effort(np.zeros(0), 1)
 
 
 def train_longer(
-    key: Key[Array, ""], env: Platform, solver: Solver, references: Solved, starts: Any, m: int, report: Report | None = None
+    key: Key[Array, ""],
+    env: Platform,
+    solver: Solver,
+    references: Solved,
+    starts: Any,
+    m: int,
+    report: Report | None = None,
 ) -> Solved:
     """The first m references once more, on the same domains and from the same starts, by a solver with more effort."""
     domains = {name: column[:m] for name, column in references.domains.items()}

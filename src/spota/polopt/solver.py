@@ -23,8 +23,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from spota.polopt.checks import refuse_another_kind, refuse_nan
+from spota.polopt.optimizer import Optimizer, Progress, Report, Solution, evaluations_of_each, refuse_host
 from spota.polopt.rows import Score
-from spota.polopt.solve import Optimizer, Progress, Report, Solution, evaluations_of_each, solve_many
+from spota.polopt.solve import solve_many
 from spota.sim import rollout
 from spota.sim.domain import Domains, count
 from spota.sim.env import Platform
@@ -90,6 +91,7 @@ def with_effort(optimizer: AnyOptimizer, factor: int) -> AnyOptimizer | None:
 def check_optimizer(optimizer: Any, env: Platform) -> None:
     """Refuse what is no optimizer, and settings that do not fit the platform, before any work begins."""
     if isinstance(optimizer, Optimizer):
+        refuse_host(optimizer, env)
         optimizer.check(env)
     elif isinstance(optimizer, type):
         raise ValueError(f"{name_of(optimizer)} is a class; give an object of it: {name_of(optimizer)}().")

@@ -18,7 +18,7 @@ from spota.sim import randomness
 from spota.sim.checks import users_line
 from spota.sim.effects import Queue, scale_and_clip
 from spota.sim.env import Platform
-from spota.sim.host import HostDomains, HostEnv, MachineFault, Machines
+from spota.sim.host import HostDomains, HostEnv, MachineError, Machines
 
 Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]
 """How a rollout chooses actions: (key words, step, observation) → action; exploration draws from the words."""
@@ -66,9 +66,7 @@ class Before(NamedTuple):
     """What reaches the physics."""
 
 
-def play(
-    env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, keys: Key[Array, "P R"], see: See
-) -> End:
+def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, keys: Key[Array, "P R"], see: See) -> End:
     """One episode on every machine; a failed one stands still and earns nothing. NaN from the physics is a failure.
 
     Policies have a leading axis P. The caller sees to it that the machines are not too many, see `host_groups`.
@@ -199,6 +197,6 @@ def _blaming(env: HostEnv, columns: HostDomains) -> Iterator[None]:
         known = getattr(error, "machine", 0 if n == 1 else None)
         which = f"domain {known}" if known is not None else f"one of {n} domains, the first of which is"
         values = ", ".join(f"{name}={column[known or 0]:g}" for name, column in columns.items())
-        kind = "" if isinstance(error, MachineFault | ValueError) else f"{type(error).__name__}: "
+        kind = "" if isinstance(error, MachineError | ValueError) else f"{type(error).__name__}: "
         what = f"{kind}{error}".rstrip(".")
         raise ValueError(f"{env.name} broke on {which} ({values}): {what}{users_line(error)}.") from error

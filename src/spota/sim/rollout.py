@@ -71,9 +71,8 @@ def returns(
     rows = repeat(domains, m), keys.reshape(-1)
     if isinstance(env, HostEnv):
         one, grouped, own = alone(policy), {name: x[None] for name, x in rows[0].items()}, rows[1][None]
-        total, survived = map(
-            lambda x: jnp.asarray(x[0]), host_groups.group_returns(env, acting_with, one, grouped, own, discount)
-        )
+        found = host_groups.group_returns(env, acting_with, one, grouped, own, discount)
+        total, survived = (jnp.asarray(x[0]) for x in found)
     else:
         total, survived = _compiled_returns(pure(env), policy, *rows, discount)
     if jnp.isnan(total).any():
@@ -101,9 +100,7 @@ def collect(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n
     if isinstance(env, HostEnv):
         steps, end = _watch_on_host(env, policy, domains, keys)
         last = host_rollout.look(env, domains, keys, end.ideal)
-        return Trajectories(
-            steps.observation, steps.action, steps.reward, steps.alive, last, end.alive
-        )
+        return Trajectories(steps.observation, steps.action, steps.reward, steps.alive, last, end.alive)
     return _collect(pure(env), policy, domains, keys)
 
 
