@@ -1,6 +1,7 @@
 """The platforms, by name."""
 
 from functools import cache
+from typing import Literal, overload
 
 from spota.envs.ball_balancer import BallBalancer
 from spota.envs.cart_pole import CartPole, CartPoleSwingUp
@@ -8,13 +9,24 @@ from spota.envs.catapult import Catapult
 from spota.envs.qube import Qube, QubeSwingUp
 from spota.sim.checks import check_env
 from spota.sim.effects import ActionDelay
-from spota.sim.env import Platform
+from spota.sim.env import Env, Platform
 from spota.sim.objects import is_reference, named
 from spota.text import suggest
 
-PLATFORMS: dict[str, type[Platform]] = {
+PLATFORMS: dict[str, type[Env]] = {
     env.name: env for env in (BallBalancer, CartPole, CartPoleSwingUp, Qube, QubeSwingUp, Catapult)
 }
+
+Ours = Literal["ball-balancer", "cart-pole", "cart-pole-swing-up", "qube", "qube-swing-up", "catapult"]
+"""The names of `PLATFORMS`, all of which are written in jax."""
+
+
+@overload
+def make(name: Ours, *, noise: bool = True, longest_delay: int | None = None) -> Env: ...
+
+
+@overload
+def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> Platform: ...
 
 
 def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> Platform:
@@ -27,14 +39,14 @@ def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> 
 
 def _own(reference: str) -> Platform:
     """A platform in someone's file, if its methods fit together."""
-    wanted = "a platform: a class that extends spota.Env, or an object of one"
+    wanted = "a platform: a class that extends spota.Env or spota.HostEnv, or an object of one"
     env = named(reference, lambda found: isinstance(found, Platform), wanted)
     check_env(env)
     return env
 
 
 @cache
-def _ours(name: str) -> Platform:
+def _ours(name: str) -> Env:
     if name not in PLATFORMS:
         raise ValueError(f"There is no platform {name!r}; {suggest(name, PLATFORMS)}")
     return PLATFORMS[name]()  # type: ignore[call-arg]  # every platform has defaults

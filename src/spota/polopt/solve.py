@@ -47,7 +47,7 @@ def solve_many(
     for problem in range(keys.shape[0]):
         check(env, {name: column[problem] for name, column in domains.items()})
     k_begin, k_update, k_evaluate, k_fresh = (jnp.stack(k) for k in zip(*(_streams(k) for k in keys), strict=True))
-    steps = host_steps if isinstance(env, HostEnv) else compiled_steps
+    steps: Any = host_steps if isinstance(env, HostEnv) else compiled_steps
     setting = optimizer, env, mesh_for(optimizer, keys.shape[0], _size(domains))
     states, best = steps.begin(*setting, k_begin, k_evaluate, domains, inits)
     _refuse_nan(env, best.score)

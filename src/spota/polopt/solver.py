@@ -40,7 +40,7 @@ class Solver(Protocol):
     def __call__(
         self,
         keys: Key[Array, "P"],
-        env: Platform,
+        env: Any,
         domains: dict[str, Float[Array, "P n"]],
         inits: Any,
         report: Report | None = None,
@@ -50,7 +50,7 @@ class Solver(Protocol):
         ...
 
 
-Solve = Callable[[Key[Array, ""], Platform, Domains, Any], Any]
+Solve = Callable[[Key[Array, ""], Any, Domains, Any], Any]
 """(key, platform, domains, start) → policy: an optimizer of one's own, for one problem."""
 AnyOptimizer = Optimizer | Solver | Solve
 ARGUMENTS = ("key", "env", "domains", "start")

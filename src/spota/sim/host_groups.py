@@ -65,11 +65,11 @@ def _recorded(
     """One piece: arrays are [T, channel, P · R]."""
     T, d, a, n = env.max_steps, len(env.observations), len(env.actions), keys.size
     shapes = ((T, d, n), (T, d, n), (T, a, n), (T, a, n), (T, n))
-    kept = HostStep(*(np.zeros(shape, np.float32) for shape in shapes), np.zeros((T, n), bool))
+    kept = HostStep(*(np.zeros(shape, np.float32) for shape in shapes), alive=np.zeros((T, n), bool))
 
     def see(t: int, step: HostStep) -> None:
         for into, value in zip(kept, step, strict=True):
-            into[t] = value
+            into[t] = np.asarray(value)
 
     return kept, play(env, how, policies, domains, keys, see)
 

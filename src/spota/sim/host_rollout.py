@@ -77,14 +77,14 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
     columns = {name: np.asarray(column, np.float64).reshape(-1) for name, column in domains.items()}
     with _opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
         ideal = _observed(env, columns, machines)
-        alive = np.isfinite(ideal).all(axis=0)
+        alive = np.asarray(np.isfinite(ideal).all(axis=0))
         for t in range(env.max_steps):
             if not alive.any():
                 break
             ours, queue = before(arrays, words, domains, np.int32(t), ideal, queue)
             with _blaming(env, columns):
                 reward, moved, goes_on = _physics(env, machines, np.asarray(ours.reached), alive)
-            see(t, HostStep(*map(np.asarray, (ours.observation, ideal, ours.action, ours.command)), reward, alive))
+            see(t, HostStep(ours.observation, ideal, ours.action, ours.command, reward, alive))
             ideal, alive = np.where(alive & np.isfinite(moved).all(axis=0), moved, ideal), alive & goes_on
     return End(ideal, alive)
 

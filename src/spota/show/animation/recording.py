@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.sim import rollout
 from spota.sim.domain import Domains, count
-from spota.sim.env import Platform, Policy, Signal
+from spota.sim.env import Env, Platform, Policy, Signal
 
 FRAMES_PER_SECOND = 50
 
@@ -71,6 +71,7 @@ class Recording:
 def record(env: Platform, policy: Policy, domain: Domains, key: Key[Array, ""], *, caption: str = "") -> Recording:
     """Run one rollout on one domain and keep what a picture of it needs."""
     scene, geometry = _picture_of(env.name)
+    env = rollout.pure(env, "it has no animation")
     if count(domain) != 1:
         raise ValueError(f"{count(domain)} domains were given; an animation shows one, e.g. env.domain.nominal().")
     steps = rollout.watch(env, policy, domain, key[None])
@@ -105,7 +106,7 @@ def check_some(recordings: Sequence[Recording]):
         raise ValueError("There is nothing to draw; give at least one recording, e.g. [record(env, policy, …)].")
 
 
-def _states(env: Platform, steps: rollout.Step, domain: Domains, xi: Any) -> tuple[list[np.ndarray], bool]:
+def _states(env: Env, steps: rollout.Step, domain: Domains, xi: Any) -> tuple[list[np.ndarray], bool]:
     """The state's leaves from the start to the end, and whether the end is a failure."""
     leaves = [np.asarray(leaf[:, 0]) for leaf in jax.tree.leaves(steps.state)]
     alive = np.asarray(steps.alive[:, 0])
@@ -117,7 +118,7 @@ def _states(env: Platform, steps: rollout.Step, domain: Domains, xi: Any) -> tup
     return leaves, bool(env.failed(final, xi))
 
 
-def _after_the_last(env: Platform, steps: rollout.Step, domain: Domains, xi: Any) -> Any:
+def _after_the_last(env: Env, steps: rollout.Step, domain: Domains, xi: Any) -> Any:
     """The state after the last step: a rollout keeps only the states in which it acts."""
     last = jax.tree.map(lambda leaf: leaf[-1, 0], steps.state)
     return env.step(last, tuple(env.effects.reach(steps.command[-1], domain)[:, 0]), xi)
