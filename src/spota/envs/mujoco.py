@@ -9,13 +9,12 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt32
 
-from spota.envs.mujoco_machines import MuJoCoMachines
+from spota.envs.mujoco_machines import MuJoCoMachines, installed
 from spota.envs.mujoco_targets import Target, resolve
 from spota.sim.domain import DomainDistribution
 from spota.sim.effects import Effects
@@ -162,19 +161,6 @@ class MuJoCoEnv(HostEnv):
         return MuJoCoMachines(self, domains, seeds)
 
 
-def installed() -> ModuleType:
-    """The package `mujoco`, if it is there and new enough."""
-    try:
-        import mujoco as package
-        import mujoco.batch
-    except ImportError as error:
-        raise ValueError(
-            "MuJoCo models need the package mujoco, 3.17 or newer, which is not installed; write: "
-            "pip install 'spota[mujoco]'"
-        ) from error
-    return package
-
-
 def _spec(model: Any) -> Any:
     package = installed()
     if isinstance(model, package.MjSpec):
@@ -195,7 +181,7 @@ def _compiled(spec: Any) -> Any:
     return model
 
 
-def _digest(package: ModuleType, model: Any) -> str:
+def _digest(package: Any, model: Any) -> str:
     data = np.zeros(package.mj_sizeModel(model), np.uint8)
     package.mj_saveModel(model, None, data)
     return hashlib.sha256(data.tobytes()).hexdigest()

@@ -15,14 +15,25 @@ MANY = 256
 """From so many simulations on a second thread pays."""
 
 
+def installed() -> Any:
+    """The package `mujoco`, if it is there and new enough."""
+    try:
+        import mujoco
+        import mujoco.batch
+    except ImportError as error:
+        raise ValueError(
+            "MuJoCo models need the package mujoco, 3.17 or newer, which is not installed; write: "
+            "pip install 'spota[mujoco]'"
+        ) from error
+    return mujoco
+
+
 class MuJoCoMachines:
     """Simulations with hidden state; what MuJoCo derives from it is as new as the state whenever a function looks."""
 
     def __init__(self, env: "MuJoCoEnv", domains: HostDomains, seeds: UInt32[np.ndarray, "n"]):
         """Build the models of the domains, and begin at the start states."""
-        import mujoco
-        import mujoco.batch
-
+        mujoco = installed()
         self._env, self._xi, self._stage = env, dict(domains), int(mujoco.mjtStage.mjSTAGE_VEL)
         self._error = mujoco.batch.SimulationError
         models = _recompiled(env, domains) if env.recompiling else None
@@ -84,8 +95,7 @@ def _write(sim: Any, env: "MuJoCoEnv", domains: HostDomains) -> None:
 
 def _recompiled(env: "MuJoCoEnv", domains: HostDomains) -> list[Any]:
     """A model for each machine; machines of the same domain share theirs."""
-    import mujoco
-
+    mujoco = installed()
     rows = np.stack([domains[name] for name in domains], axis=1)
     _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     models = []

@@ -64,7 +64,7 @@ def resolve(model: Any, target: str) -> Target:
     index = int(found["index"])
     if index >= part.size:
         raise ValueError(
-            f"{target!r}: {found['attribute']} has {part.size} entries; write an index up to {part.size - 1}."
+            f"{target!r}: {found['attribute']} has {part.size} entries; write an index from 0 to {part.size - 1}."
         )
     return Target(field, (start + index,), found["how"])
 
@@ -75,7 +75,7 @@ def flat(model: Any, field: str) -> Float[np.ndarray, "k"]:
     return np.array(getattr(holder, name), np.float64).reshape(-1)
 
 
-Writing = tuple[str, tuple[int, ...], Float[np.ndarray, "n k"]]
+Writing = tuple[str, tuple[int, ...], Float[np.ndarray, "n _"]]
 """A field, entries of it, and their values on n domains."""
 
 
