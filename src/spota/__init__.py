@@ -10,23 +10,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spota.api import assess, train
     from spota.envs import make
+    from spota.envs.mujoco import mujoco
     from spota.policies import FNN, Linear, find, fnn, load, save
     from spota.polopt.solve import Optimizer
     from spota.sim.domain import DomainDistribution, Empirical, Parameter
+    from spota.sim.effects import ActionDelay, DeadBand, Effects, ObservationNoise, ObservationOffset
     from spota.sim.env import Env, Policy, Signal, Trajectories
+    from spota.sim.host import HostEnv, MachineError
     from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
     from spota.sim.rollout import collect, returns
 
 __all__ = [
     "FNN",
+    "ActionDelay",
     "Bernoulli",
     "Constant",
+    "DeadBand",
     "DomainDistribution",
+    "Effects",
     "Empirical",
     "Env",
+    "HostEnv",
     "Integers",
     "Linear",
+    "MachineError",
     "NumPyro",
+    "ObservationNoise",
+    "ObservationOffset",
     "Optimizer",
     "Parameter",
     "Policy",
@@ -40,6 +50,7 @@ __all__ = [
     "fnn",
     "load",
     "make",
+    "mujoco",
     "returns",
     "save",
     "train",
@@ -49,6 +60,9 @@ _HOMES = {
     "api": ("assess", "train"),
     "sim.domain": ("DomainDistribution", "Empirical", "Parameter"),
     "envs": ("make",),
+    "envs.mujoco": ("mujoco",),
+    "sim.effects": ("ActionDelay", "DeadBand", "Effects", "ObservationNoise", "ObservationOffset"),
+    "sim.host": ("HostEnv", "MachineError"),
     "sim.marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
     "policies": ("FNN", "Linear", "find", "fnn", "load", "save"),
     "polopt.solve": ("Optimizer",),

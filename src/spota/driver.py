@@ -15,14 +15,16 @@ from pathlib import Path
 
 from spota.certify.algorithm import Result
 from spota.certify.assessment import Assessment
-from spota.certify.events import Assessed, Event, Listener, listening, to_all
+from spota.certify.events import Assessed, Event, Listener, Told, listening, to_all
 from spota.policies.controllers import Beside
 from spota.runs import certifying, training
 from spota.runs.config import to_dict
+from spota.runs.cost import estimated
 from spota.runs.directory import Run
 from spota.runs.plan import Plan
 from spota.runs.training import Trained, Training
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
+from spota.sim.host import HostEnv
 
 PAGE = "report.html"
 SILENT: AbstractContextManager[None] = nullcontext()
@@ -58,7 +60,7 @@ class Assessing:
 
 def drive(
     plan: Plan,
-    env: Env,
+    env: Platform,
     directory: Path | None = None,
     display: Display = SILENT,
     *,
@@ -68,6 +70,7 @@ def drive(
 ) -> Done:
     """Algorithm 1 as planned."""
     with _opened(directory, plan, warn) as run, display as listener:
+        _tell_cost(plan, env, directory, listener)
         result = certifying.certify(plan, env, run, _with_pages(run, env, listener, page, warn))
         beside = certifying.with_controller(plan, env, result.policy, result.iteration, run) if run else None
     return Done(result, beside, _last_page(directory, plan, env, page, warn, page_bar))
@@ -75,7 +78,7 @@ def drive(
 
 def drive_assessment(
     plan: Plan,
-    env: Env,
+    env: Platform,
     policy: Policy,
     directory: Path | None = None,
     display: Display = SILENT,
@@ -87,6 +90,7 @@ def drive_assessment(
 ) -> Assessing:
     """An assessment of a policy that exists already, as planned; `against` has the known policies by name."""
     with _opened(directory, plan, warn) as run, display as listener:
+        _tell_cost(plan, env, directory, listener)
         heard = _with_pages(run, env, listener, page, warn)
         assessment = certifying.assess(plan, env, policy, run, heard, against)
     return Assessing(assessment, _last_page(directory, plan, env, page, warn, page_bar))
@@ -100,7 +104,7 @@ def drive_training(
         return training.train(settings, run, listening(listener) if listener else None)
 
 
-def write_page(directory: Path, env: Env, full: bool, warn: Warn, tell: Tell | None = None) -> Path | None:
+def write_page(directory: Path, env: Platform, full: bool, warn: Warn, tell: Tell | None = None) -> Path | None:
     """Write the page of a run; one that cannot be written costs nobody the run, but is told."""
     from spota.show import report  # slow to import
 
@@ -112,11 +116,18 @@ def write_page(directory: Path, env: Env, full: bool, warn: Warn, tell: Tell | N
         return None
 
 
+def _tell_cost(plan: Plan, env: Platform, directory: Path | None, listener: Listener | None) -> None:
+    """What it will cost on a simulator that is not ours, before it begins."""
+    finished = directory is not None and (directory / "result.json").exists()
+    if isinstance(env, HostEnv) and listener is not None and not finished:
+        listener(Told(str(estimated(plan, env))))
+
+
 def _opened(directory: Path | None, plan: Plan, warn: Warn) -> AbstractContextManager[Run | None]:
     return nullcontext() if directory is None else Run(directory, plan.table(), warn=warn)
 
 
-def _with_pages(run: Run | None, env: Env, listener: Listener | None, page: bool, warn: Warn) -> Listener | None:
+def _with_pages(run: Run | None, env: Platform, listener: Listener | None, page: bool, warn: Warn) -> Listener | None:
     """The listener; and after every iteration a page, without what takes a while."""
     if run is None or not page:
         return listener
@@ -128,7 +139,9 @@ def _with_pages(run: Run | None, env: Env, listener: Listener | None, page: bool
     return to_all(listener, write)
 
 
-def _last_page(directory: Path | None, plan: Plan, env: Env, page: bool, warn: Warn, page_bar: PageBar) -> Path | None:
+def _last_page(
+    directory: Path | None, plan: Plan, env: Platform, page: bool, warn: Warn, page_bar: PageBar
+) -> Path | None:
     """The page of the finished run; a quick one stays without what takes a while."""
     if directory is None or not page:
         return None

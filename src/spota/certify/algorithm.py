@@ -18,7 +18,7 @@ from spota.certify.procedure import Memo, Procedure, compute
 from spota.certify.settings import GROWTHS, NonDecrSeq, Spota
 from spota.certify.starts import CANDIDATE, Starts, best_starts
 from spota.polopt.solver import AnyOptimizer, as_solver
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Result:
 
 def spota(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     optimizer: AnyOptimizer,
     settings: Spota | None = None,
     *,

@@ -27,7 +27,7 @@ from spota.policies.contract import Contract
 from spota.policies.imitate import Imitation, imitate
 from spota.policies.network import FNN, Linear, fnn, widened
 from spota.polopt.solver import AnyOptimizer, as_solver
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.text import figure
 
 ITSELF, IMITATED, OURS = "the policy", "its imitation", "our candidate"
@@ -49,7 +49,7 @@ class Assessment:
 
 def assess_policy(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     policy: Policy,
     optimizer: AnyOptimizer,
     settings: Spota | None = None,
@@ -117,7 +117,7 @@ def _network(
     return imitation.policy, imitation
 
 
-def _doubts(env: Env, imitations: Mapping[str, Imitation], starts: Mapping[str, int]) -> Iterator[str]:
+def _doubts(env: Platform, imitations: Mapping[str, Imitation], starts: Mapping[str, int]) -> Iterator[str]:
     """An imitation that is much worse than its original is a poor start, and no opponent like the original."""
     for name, imitation in imitations.items():
         ours, theirs = float(imitation.returns.mean()), float(imitation.original_returns.mean())

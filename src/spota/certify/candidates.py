@@ -22,7 +22,7 @@ from spota.policies import FNN, first_policy, fnn
 from spota.polopt.imitating import imitation_progress
 from spota.polopt.solve import Report, Solution
 from spota.polopt.solver import Solver
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Candidate:
 
 def find_candidate(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     solver: Solver,
     n_c: int,
     init: Any = None,

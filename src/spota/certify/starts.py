@@ -18,7 +18,7 @@ from spota.certify.procedure import Procedure, block_name
 from spota.certify.references import reference_domains, repeated
 from spota.files.blocks import Arrays
 from spota.polopt.solve import Report
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 CANDIDATE = "the candidate"
 """Where references start from that start from the policy which they are compared with."""
@@ -51,7 +51,11 @@ def best_starts(run: Procedure, iteration: int, look: int, networks: Mapping[str
 
 
 def earnings(
-    key: Key[Array, ""], env: Env, networks: Mapping[str, Any], domains: dict[str, Float[Array, "n_G n_r"]], n_J: int
+    key: Key[Array, ""],
+    env: Platform,
+    networks: Mapping[str, Any],
+    domains: dict[str, Float[Array, "n_G n_r"]],
+    n_J: int,
 ) -> Float[np.ndarray, "networks n_G"]:
     """What each network earns on the domains of each reference, with the same random numbers for all of them."""
     keys = jax.random.split(key, (*next(iter(domains.values())).shape, n_J))

@@ -15,7 +15,8 @@ from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import check_optimizer, is_optimal
 from spota.runs import config
-from spota.sim.env import Env
+from spota.sim.env import Platform
+from spota.sim.host import HostEnv
 from spota.sim.identity import code_sha256, platform_sha256
 from spota.sim.objects import is_reference, recorded
 from spota.sim.randomness import checked_seed
@@ -37,6 +38,12 @@ that pay for each. A reference of twenty domains looks better on them than it is
 did not cover what references had not found (docs/results.md), and a bound is true before it is tight."""
 TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
+HOST_SIZES: dict[str, dict[str, int]] = {
+    "tuned": {"n_c": 40, "n_r": 5, "n_J": 10, "performance_domains": 4000},
+    "quick": {"n_c": 20, "n_r": 4, "n_J": 5, "performance_domains": 2000},
+    "paper": {},
+}
+"""The same on a host environment, where every step costs: minutes on a simulator of 300,000 steps a second."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's optimizer has in the quick preset."""
 LONGER = 2
@@ -117,7 +124,7 @@ def _recorded(head: Plan) -> Plan:
     return replace(head, env=recorded(head.env), solver=recorded(head.solver), policy=policy, against=against)
 
 
-def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
+def complete(head: Plan, env: Platform, layers: Sequence[Layer]) -> Plan:
     """Fill in the preset's settings and optimizers, changed by the layers in their order."""
     parts = _assessing(head, env, layers) if head.algo == "assess" else _training(head, env)
     for where, layer in layers:
@@ -131,10 +138,10 @@ def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
     return replace(head, env_sha256=platform_sha256(env), solver_sha256=code_sha256(*own) if own else None, **parts)
 
 
-def _training(head: Plan, env: Env) -> dict[str, Any]:
+def _training(head: Plan, env: Platform) -> dict[str, Any]:
     """The settings of a run that trains until it is certified."""
     candidate, reference = config.solvers(head.solver, env, head.preset)
-    settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate))
+    settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate, env))
     if head.preset == "quick":
         candidate, reference = _shortened(candidate), _with_fewer_rows(reference)
     if head.preset == "tuned":
@@ -142,8 +149,10 @@ def _training(head: Plan, env: Env) -> dict[str, Any]:
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
-def _sizes(preset: str, optimizer: Any) -> dict[str, Any]:
-    """How many domains and rollouts the preset has for such an optimizer."""
+def _sizes(preset: str, optimizer: Any, env: Platform) -> dict[str, Any]:
+    """How many domains and rollouts the preset has for such an optimizer on such a platform."""
+    if isinstance(env, HostEnv):
+        return HOST_SIZES[preset]
     many, few = SIZES[preset]
     if isinstance(optimizer, Analytic):
         ours = {"hidden": default_hidden(optimizer), "trainings": TRAININGS}
@@ -151,7 +160,7 @@ def _sizes(preset: str, optimizer: Any) -> dict[str, Any]:
     return many if is_optimal(optimizer) else few
 
 
-def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
+def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, Any]:
     """The settings of an assessment: references have their whole training, whatever the preset."""
     _, reference = config.solvers(head.solver, env, head.preset)
     if reference == reference_solver(env):
@@ -160,12 +169,12 @@ def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
         reference = _with_fewer_rows(reference)
     own = [layer["reference"] for _, layer in layers if _is_object(layer.get("reference"))]
     few = {"n_r": ASSESSED_ON} if head.preset == "tuned" else {}
-    sizes = {**few, **_sizes(head.preset, own[-1] if own else reference)}
+    sizes = {**few, **_sizes(head.preset, own[-1] if own else reference, env)}
     if own or is_reference(head.solver):  # the platform's solver may not fit it
         candidate = own[-1] if own else reference
     else:
         candidate, _ = config.solvers("default", env)
-        sizes["n_c"] = default_domains(candidate)
+        sizes["n_c"] = sizes["n_c"] if isinstance(env, HostEnv) else default_domains(candidate)
         candidate = _lengthened(candidate) if head.preset == "tuned" else candidate
     settings = replace(preset_settings(head.preset, env), **sizes)
     return {"spota": settings, "candidate": candidate, "reference": reference}
@@ -180,7 +189,7 @@ def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tu
     return {"spota": {name: value for name, value in told.items() if value is not None}}
 
 
-def preset_settings(preset: config.Preset, env: Env) -> Spota:
+def preset_settings(preset: config.Preset, env: Platform) -> Spota:
     """The settings of Algorithm 1 in a preset."""
     if preset != "paper":
         return Spota.tuned(env, **QUICK) if preset == "quick" else Spota.tuned(env)

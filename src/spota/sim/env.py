@@ -4,7 +4,7 @@ import abc
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from spota.sim.domain import DomainDistribution
 from spota.sim.effects import Effects, ObservationNoise
 
 Scalar = Float[Array, ""] | float
+Kind = TypeVar("Kind", bound="Platform")
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,8 @@ class Signal:
 
 
 @dataclass(frozen=True, eq=False)
-class Env(abc.ABC):
-    """A platform with randomized parameters, written for ONE domain with named scalars.
-
-    ξ is an argument of every method, never hidden state. `rollout` batches over domains, adds the effects, and
-    scales actions from [−1, 1] to the ranges of `actions`.
-    """
+class Platform(abc.ABC):
+    """What is known about a platform before anything moves; its physics are an `Env` or a `HostEnv`."""
 
     domain: DomainDistribution
     effects: Effects
@@ -50,6 +47,41 @@ class Env(abc.ABC):
     """Diagonals Q and R for `policies.lqr`, on observations and commands; None without an equilibrium."""
     controller: ClassVar[str | None] = None
     """The classical controller that a trained policy is measured with, a name of `policies.CONTROLLERS`."""
+
+    @property
+    def max_return(self) -> float:
+        """The largest undiscounted return that an episode can have."""
+        return self.max_reward * self.max_steps
+
+    @property
+    def min_return(self) -> float:
+        """The smallest return; at most 0, which is what an episode earns that fails at once."""
+        return min(self.min_reward, 0.0) * self.max_steps
+
+    def with_effects(self: Kind, **effects: Any) -> Kind:
+        """The same platform with other effects: `env.with_effects(noise=None)`."""
+        return replace(self, effects=replace(self.effects, **effects))
+
+    def check_noise(self, noise: ObservationNoise | None):
+        """Refuse noise that does not fit the observation."""
+        if noise is not None and len(noise.std) != len(self.observations):
+            raise ValueError(
+                f"{self.name} observes {len(self.observations)} signals "
+                f"({', '.join(s.name for s in self.observations)}), but the noise has {len(noise.std)} values."
+            )
+
+    def __post_init__(self):
+        """Refuse effects that do not fit the platform."""
+        self.check_noise(self.effects.noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Env(Platform):
+    """A platform with randomized parameters, written for ONE domain with named scalars.
+
+    ξ is an argument of every method, never hidden state. `rollout` batches over domains, adds the effects, and
+    scales actions from [−1, 1] to the ranges of `actions`.
+    """
 
     @abc.abstractmethod
     def params(self, domain: Mapping[str, Any]) -> Any:
@@ -86,32 +118,6 @@ class Env(abc.ABC):
         """The state of rest to balance at."""
         del xi
         raise ValueError(f"{self.name} has no equilibrium.")
-
-    @property
-    def max_return(self) -> float:
-        """The largest undiscounted return that an episode can have."""
-        return self.max_reward * self.max_steps
-
-    @property
-    def min_return(self) -> float:
-        """The smallest return; at most 0, which is what an episode earns that fails at once."""
-        return min(self.min_reward, 0.0) * self.max_steps
-
-    def with_effects(self, **effects: Any) -> "Env":
-        """The same platform with other effects: `env.with_effects(noise=None)`."""
-        return replace(self, effects=replace(self.effects, **effects))
-
-    def check_noise(self, noise: ObservationNoise | None):
-        """Refuse noise that does not fit the observation."""
-        if noise is not None and len(noise.std) != len(self.observations):
-            raise ValueError(
-                f"{self.name} observes {len(self.observations)} signals "
-                f"({', '.join(s.name for s in self.observations)}), but the noise has {len(noise.std)} values."
-            )
-
-    def __post_init__(self):
-        """Refuse effects that do not fit the platform."""
-        self.check_noise(self.effects.noise)
 
 
 @runtime_checkable

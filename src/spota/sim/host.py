@@ -1,0 +1,61 @@
+"""Host environments: other people's simulators, a batch of machines with hidden state that the host steps.
+
+A pure `Env` is compiled with us. A simulator in C or Python cannot be: here `rollout` compiles what is ours (noise,
+policy, scaling, delay) as one step, and calls the physics between two of them. Above `rollout` nobody knows which.
+"""
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt32
+
+from spota.sim.env import Platform
+
+HostDomains = Mapping[str, Float[np.ndarray, "n"]]
+"""Domains by name, as the host has them."""
+
+
+class MachineError(Exception):
+    """What `Machines` may raise when one of them breaks: which one, so that the error can name its domain."""
+
+    def __init__(self, machine: int, what: str):
+        """The machine's number in the batch, and what happened."""
+        super().__init__(what)
+        self.machine = machine
+
+
+@runtime_checkable
+class Machines(Protocol):
+    """n simulators side by side at one moment; arrays are [channel, n]."""
+
+    def observe(self) -> Float[np.ndarray, "d n"]:
+        """The ideal observation of every machine, in the order of `observations`."""
+        ...
+
+    def step(
+        self, command: Float[np.ndarray, "a n"], active: Bool[np.ndarray, "n"]
+    ) -> tuple[Float[np.ndarray, "n"], Bool[np.ndarray, "n"]]:
+        """Let the commands, in physical units, act for one time step: reward, and whether the machine failed in it.
+
+        What inactive machines do is not looked at; they may stand still.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what the simulators hold."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class HostEnv(Platform):
+    """A platform whose physics are somebody else's."""
+
+    at_once: ClassVar[int] = 1024
+    """How many machines run side by side at most; further rollouts wait for them."""
+
+    @abc.abstractmethod
+    def open(self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> Machines:
+        """One machine per domain, at its start state; the same domain and seed give the same episode, in any batch."""
