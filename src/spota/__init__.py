@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spota.api import assess, train
     from spota.envs import make
+    from spota.envs.gymnasium import gymnasium
     from spota.policies import FNN, Linear, find, fnn, load, save
     from spota.polopt.solve import Optimizer
     from spota.sim.domain import DomainDistribution, Empirical, Parameter
     from spota.sim.env import Env, Policy, Signal, Trajectories
+    from spota.sim.host import HostEnv
     from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
     from spota.sim.rollout import collect, returns
 
@@ -24,6 +26,7 @@ __all__ = [
     "DomainDistribution",
     "Empirical",
     "Env",
+    "HostEnv",
     "Integers",
     "Linear",
     "NumPyro",
@@ -38,6 +41,7 @@ __all__ = [
     "collect",
     "find",
     "fnn",
+    "gymnasium",
     "load",
     "make",
     "returns",
@@ -49,11 +53,13 @@ _HOMES = {
     "api": ("assess", "train"),
     "sim.domain": ("DomainDistribution", "Empirical", "Parameter"),
     "envs": ("make",),
+    "envs.gymnasium": ("gymnasium",),
     "sim.marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
     "policies": ("FNN", "Linear", "find", "fnn", "load", "save"),
     "polopt.solve": ("Optimizer",),
     "sim.rollout": ("collect", "returns"),
     "sim.env": ("Env", "Policy", "Signal", "Trajectories"),
+    "sim.host": ("HostEnv",),
 }
 
 
