@@ -4,7 +4,7 @@ import abc
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from spota.sim.domain import DomainDistribution
 from spota.sim.effects import Effects, ObservationNoise
 
 Scalar = Float[Array, ""] | float
+Kind = TypeVar("Kind", bound="Platform")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Platform(abc.ABC):
         """The smallest return; at most 0, which is what an episode earns that fails at once."""
         return min(self.min_reward, 0.0) * self.max_steps
 
-    def with_effects(self, **effects: Any) -> Self:
+    def with_effects(self: Kind, **effects: Any) -> Kind:
         """The same platform with other effects: `env.with_effects(noise=None)`."""
         return replace(self, effects=replace(self.effects, **effects))
 

@@ -7,7 +7,7 @@ policy, scaling, delay) as one step, and calls the physics between two of them. 
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt32
@@ -18,6 +18,16 @@ HostDomains = Mapping[str, Float[np.ndarray, "n"]]
 """Domains by name, as the host has them."""
 
 
+class MachineFault(Exception):
+    """What `Machines` may raise when one of them breaks: which one, so that the error can name its domain."""
+
+    def __init__(self, machine: int, what: str):
+        """The machine's number in the batch, and what happened."""
+        super().__init__(what)
+        self.machine = machine
+
+
+@runtime_checkable
 class Machines(Protocol):
     """n simulators side by side at one moment; arrays are [channel, n]."""
 
@@ -42,6 +52,9 @@ class Machines(Protocol):
 @dataclass(frozen=True, eq=False)
 class HostEnv(Platform):
     """A platform whose physics are somebody else's."""
+
+    at_once: ClassVar[int] = 1024
+    """How many machines run side by side at most; further rollouts wait for them."""
 
     @abc.abstractmethod
     def open(self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> Machines:
