@@ -107,9 +107,9 @@ def gymnasium(
             reward=(-16.3, 0.0),
         )
 
-    ξ reaches it in one of three ways: `apply`; or, if the environment has an attribute `domain_parameters` with the names,
-    `reset(options={"domain": {…}})`; or, if the names are arguments of its constructor, a new environment per domain.
-    Parameters that the effects use (a delay, an offset) are not given to the environment.
+    ξ reaches it in one of three ways: `apply`; or, if the environment has an attribute `domain_parameters` with the
+    names, `reset(options={"domain": {…}})`; or, if the names are arguments of its constructor, a new environment per
+    domain. Parameters that the effects use (a delay, an offset) are not given to the environment.
 
     Args:
         env: An id, or a class or function that returns an environment; with `vector`, one that takes `num_envs`.
@@ -218,8 +218,8 @@ def _looked_at(
         )
         if not all(hasattr(probe, space) for space in spaces):
             raise ValueError(
-                f"{called} is {type(probe).__name__}, which has no {' and '.join(spaces)}; give an id, or a function that "
-                f"returns {'a gymnasium.vector.VectorEnv' if vector else 'a gymnasium.Env'}."
+                f"{called} is {type(probe).__name__}, which has no {' and '.join(spaces)}; give an id, or a function "
+                f"that returns {'a gymnasium.vector.VectorEnv' if vector else 'a gymnasium.Env'}."
             )
         yield probe, *(getattr(probe, space) for space in spaces)
     finally:
@@ -265,8 +265,8 @@ def _check_numbers(
     low, high = reward
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(
-            f"{called}: reward={reward}: give the lowest and the highest reward of a step as finite numbers, the lower one "
-            "first; the bounds of a certificate rest on them."
+            f"{called}: reward={reward}: give the lowest and the highest reward of a step as finite numbers, the lower "
+            "one first; the bounds of a certificate rest on them."
         )
     for name, value in {"dt": dt, "max_steps": max_steps, "processes": processes, "time_limit": time_limit}.items():
         if value is not None and not 0 < value < math.inf:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from spota.envs.gymnasium_recipe import Recipe, Xi, fault
+from spota.envs.gymnasium_recipe import Recipe, Xi, raised
+from spota.sim.host import MachineFault
 
 Reward = Float[np.ndarray, "n"]
 Flags = Bool[np.ndarray, "n"]
@@ -21,7 +22,7 @@ class Episodes:
         self.observation = np.array(first.T, float)
         self.over = np.zeros(first.shape[0], bool)
         """Reached their goal: they stand still and earn nothing more."""
-        self.diverged = ~np.isfinite(self.observation).all(axis=0)
+        self.diverged: Flags = np.logical_not(np.isfinite(self.observation).all(axis=0))
         """Observed or earned what is no number; such a machine has failed."""
 
     def take(
@@ -54,7 +55,7 @@ class Loop:
         domains: Sequence[Xi],
         seeds: Sequence[int],
         idle: list[Any],
-        notice: Callable[[int], None] = lambda machine: None,
+        notice: Callable[[int], None] = lambda _: None,
     ):
         """Take idle environments and make those that are missing; `notice` hears whose turn it is."""
         self._recipe, self._domains, self._idle, self._notice = recipe, domains, idle, notice
@@ -101,7 +102,7 @@ class Loop:
             self._envs.append(self._idle.pop() if self._idle and self._recipe.keeps else self._recipe.make(xi))
             first = self._recipe.begin(self._envs[-1], xi, int(seed))
         except Exception as error:
-            raise fault(self._recipe, xi, "at the reset", error) from error
+            raise MachineFault(i, raised("at its reset", error)) from error
         if first.shape != (self._recipe.channels,):
             raise ValueError(
                 f"reset of {self._recipe.name} returned an observation of shape {first.shape}, but its space says "
@@ -116,7 +117,7 @@ class Loop:
             observation, reward, terminated, truncated, _ = self._envs[i].step(action)
             observation = np.asarray(observation, float)
         except Exception as error:
-            raise fault(recipe, self._domains[i], f"in step {t}", error) from error
+            raise MachineFault(i, raised(f"in step {t}", error)) from error
         if truncated and t < recipe.max_steps:
             raise early_end(recipe, t)
         return observation, float(reward), bool(terminated)
@@ -125,9 +126,9 @@ class Loop:
 class Vector:
     """One vector environment of arrays; ξ and starts are arrays, too."""
 
-    def __init__(self, recipe: Recipe, env: Any, domains: dict[str, np.ndarray], first: Float[np.ndarray, "n d"]):
+    def __init__(self, recipe: Recipe, env: Any, first: Float[np.ndarray, "n d"]):
         """At the first observation."""
-        self._recipe, self._env, self._domains = recipe, env, domains
+        self._recipe, self._env = recipe, env
         self._episodes = Episodes(recipe, first)
 
     def observe(self) -> Float[np.ndarray, "d n"]:
@@ -145,8 +146,7 @@ class Vector:
         try:
             observation, reward, terminated, truncated, _ = self._env.step(self._recipe.decode(command))
         except Exception as error:
-            worst = {name: float(column[0]) for name, column in self._domains.items()}
-            raise fault(self._recipe, worst, f"the first of {at.size}, in step {t}", error) from error
+            raise ValueError(raised(f"in step {t}", error)) from error
         if (np.asarray(truncated) & at).any() and t < self._recipe.max_steps:
             raise early_end(self._recipe, t)
         return self._episodes.take(at, *_arrays(observation, reward, terminated))
@@ -170,7 +170,7 @@ def open_vector(
     except BaseException:
         env.close()
         raise
-    return Vector(recipe, env, domains, first)
+    return Vector(recipe, env, first)
 
 
 def _begin_vector(
@@ -182,15 +182,15 @@ def _begin_vector(
         first, _ = env.reset(seed=int(seeds[0]) if start is not None else [int(seed) for seed in seeds])
     except Exception as error:
         raise ValueError(
-            f"{recipe.name} does not take a list of seeds, one for each machine ({error}); an episode must depend on its own "
-            "seed, not on its neighbours'. Write start=lambda env, seeds: …, which sets the start states after a reset, "
-            "each from its own seed, and returns the observations, one row a machine."
+            f"{recipe.name} does not take a list of seeds, one for each machine ({error}); an episode must depend on "
+            "its own seed, not on its neighbours'. Write start=lambda env, seeds: …, which sets the start states after "
+            "a reset, each from its own seed, and returns the observations, one row a machine."
         ) from error
     first = np.asarray(first if start is None else start(env, seeds), float)
     if first.shape != (seeds.size, recipe.channels):
         raise ValueError(
-            f"{recipe.name} starts with observations of shape {first.shape}; {(seeds.size, recipe.channels)} was expected, "
-            "one row a machine."
+            f"{recipe.name} starts with observations of shape {first.shape}; {(seeds.size, recipe.channels)} was "
+            "expected, one row a machine."
         )
     return first
 
@@ -198,6 +198,6 @@ def _begin_vector(
 def early_end(recipe: Recipe, step: int) -> ValueError:
     """An environment with a time limit of its own, shorter than ours."""
     return ValueError(
-        f"{recipe.name} was truncated at step {step}, but its episodes have max_steps={recipe.max_steps}; take the time limit "
-        f"out of the environment, or write max_steps={step}."
+        f"{recipe.name} was truncated at step {step}, but its episodes have max_steps={recipe.max_steps}; take the "
+        f"time limit out of the environment, or write max_steps={step}."
     )

@@ -19,10 +19,11 @@ from multiprocessing.connection import Connection
 from typing import Any, BinaryIO
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from spota.envs.gymnasium_machines import Flags, Loop, Reward
-from spota.envs.gymnasium_recipe import Recipe, Xi, told
+from spota.envs.gymnasium_recipe import Recipe, Xi
+from spota.sim.host import MachineFault
 from spota.sim.objects import PREFIX
 
 PATIENCE = 120.0
@@ -72,8 +73,6 @@ class Together:
         shares = [s for s in np.array_split(np.arange(len(seeds)), len(workers)) if s.size]
         self._shares = list(zip(list(workers), shares, strict=False))
         parts = [([domains[i] for i in share], [seeds[i] for i in share]) for _, share in self._shares]
-        for (worker, _), (some, _) in zip(self._shares, parts, strict=True):
-            worker.domains[number] = some
         found = self._ask("open", parts)
         self._observation, self.diverged = np.concatenate(found[0], axis=1), np.concatenate(found[1])
 
@@ -96,7 +95,7 @@ class Together:
         with self._crew.stopped_by_a_fault():
             for (worker, _), given in zip(self._shares, arguments, strict=True):
                 worker.send((self._number, what, given))
-            return list(zip(*[worker.answer(self._number) for worker, _ in self._shares], strict=True))
+            return list(zip(*[worker.answer(share) for worker, share in self._shares], strict=True))
 
 
 class _Worker:
@@ -104,7 +103,6 @@ class _Worker:
 
     def __init__(self, recipe: Recipe, time_limit: float):
         self._recipe, self._limit = recipe, time_limit
-        self.domains: dict[int, Sequence[Xi]] = {}
         ours, theirs = socket.socketpair()
         self._turns = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the process
         self._turns.write(bytes(TURN.itemsize))
@@ -124,35 +122,36 @@ class _Worker:
         """Wait until it has imported what it needs."""
         if not self._connection.poll(PATIENCE):
             raise ValueError(f"A process for {self._recipe.name} did not start within {PATIENCE:g} s.")
-        self._received(None)
+        self._received(())
 
     def send(self, message: Any) -> None:
         with contextlib.suppress(OSError):  # it has ended, which its missing answer tells
             self._connection.send(message)
 
-    def answer(self, number: int) -> Any:
-        """What it says; a machine that has the turn for longer than the time limit hangs."""
+    def answer(self, share: Sequence[int] | np.ndarray) -> Any:
+        """What it says of its share of the machines; one that has the turn for longer than the time limit hangs."""
         before = -1
         while not self._connection.poll(self._limit):
             machine, count = self._turn[0].tolist()
             if count == before:
-                xi = told(self.domains[number][machine])
-                raise ValueError(
-                    f"{self._recipe.name} hangs on the domain {xi}: a step takes longer than {self._limit:g} s. If it is only "
-                    f"slow, write time_limit={10 * self._limit:g}."
+                raise MachineFault(
+                    int(share[machine]),
+                    f"it hangs, since a step takes longer than {self._limit:g} s; if it is only slow, write "
+                    f"time_limit={10 * self._limit:g}",
                 )
             before = count
-        return self._received(number)
+        return self._received(share)
 
-    def _received(self, number: int | None) -> Any:
+    def _received(self, share: Sequence[int] | np.ndarray) -> Any:
         try:
-            works, answer = self._connection.recv()
+            machine, answer = self._connection.recv()
         except (EOFError, OSError) as error:
-            code, machine = self._process.wait(), int(self._turn[0]["machine"])
-            where = f" on the domain {told(self.domains[number][machine])}" if number in self.domains else ""
-            raise ValueError(f"A process of {self._recipe.name} ended{where} with exit code {code}.") from error
-        if not works:
-            raise ValueError(answer)
+            what = f"the process that ran it ended with exit code {self._process.wait()}"
+            if not len(share):
+                raise ValueError(f"{self._recipe.name}: {what}.") from error
+            raise MachineFault(int(share[int(self._turn[0]["machine"])]), what) from error
+        if isinstance(machine, int):
+            raise MachineFault(int(share[machine]), answer)
         return answer
 
     def stop(self) -> None:
@@ -188,7 +187,7 @@ def work() -> None:
     turn = _turn(turns)
     loops, idle = {}, []
     recipe = importlib.import_module("pickle").loads(connection.recv_bytes())
-    connection.send((True, None))
+    connection.send((None, None))
 
     def notice(machine: int) -> None:
         turn[0] = machine, turn[0]["count"] + 1
@@ -197,9 +196,9 @@ def work() -> None:
         while True:
             number, what, given = connection.recv()
             try:
-                connection.send((True, _done(loops, number, what, given, (recipe, idle, notice))))
-            except ValueError as error:
-                connection.send((False, str(error)))
+                connection.send((None, _done(loops, number, what, given, (recipe, idle, notice))))
+            except (MachineFault, ValueError) as error:
+                connection.send((getattr(error, "machine", 0), str(error)))
 
 
 def _done(loops: dict[int, Loop], number: int, what: str, given: tuple[Any, ...], making: tuple[Any, ...]) -> tuple:
@@ -208,9 +207,9 @@ def _done(loops: dict[int, Loop], number: int, what: str, given: tuple[Any, ...]
         loops.pop(number).close()
         return ()
     if what == "open":
-        recipe, idle, notice = making
-        loops[number] = Loop(recipe, *given, idle, notice)
-        earned: tuple[Bool[np.ndarray, "n"] | Float[np.ndarray, "n"], ...] = ()
+        (domains, seeds), (recipe, idle, notice) = given, making
+        loops[number] = Loop(recipe, domains, seeds, idle, notice)
+        earned: tuple[np.ndarray, ...] = ()
     else:
         earned = loops[number].step(*given)
     return loops[number].observe(), loops[number].diverged, *earned

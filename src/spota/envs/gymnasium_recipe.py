@@ -14,8 +14,8 @@ from spota.sim.checks import users_line
 from spota.text import suggest
 
 Way = Literal["apply", "options", "constructor", "nothing"]
-"""How ξ reaches an environment: the user's function before every reset, `reset(options={"domain": ξ})`, arguments of the
-constructor with a new environment per domain, or not at all, because all of ξ is in the effects."""
+"""How ξ reaches an environment: the user's function before every reset, `reset(options={"domain": ξ})`, arguments of
+the constructor with a new environment per domain, or not at all, because all of ξ is in the effects."""
 Ending = Literal["failure", "goal"]
 WORDS: dict[Way, str] = {
     "apply": "apply(env, xi) sets them before every reset",
@@ -101,10 +101,10 @@ def way_of(
     if set(names) <= set(taken):
         return "constructor"
     missing = [name for name in names if name not in taken]
-    example = f'apply=spota.envs.gymnasium.set_attributes("{missing[0]}")'
     raise ValueError(
-        f"{', '.join(missing)} cannot reach {called}: its constructor takes {', '.join(taken) or 'nothing'}, and it declares "
-        f"no domain_parameters. Write apply=lambda env, xi: …, which is called before every reset, e.g. {example}."
+        f"{', '.join(missing)} cannot reach {called}: its constructor takes {', '.join(taken) or 'nothing'}, and it "
+        "declares no domain_parameters. Write apply=lambda env, xi: …, which is called before every reset, e.g. "
+        f'apply=spota.envs.gymnasium.set_attributes("{missing[0]}").'
     )
 
 
@@ -120,12 +120,6 @@ def constructor_arguments(source: str | Callable[..., Any]) -> tuple[str, ...]:
     return tuple(p.name for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
 
 
-def told(xi: Mapping[str, float]) -> str:
-    """A domain in an error."""
-    return ", ".join(f"{name} = {value:.6g}" for name, value in xi.items())
-
-
-def fault(recipe: Recipe, xi: Xi, doing: str, error: BaseException) -> ValueError:
-    """The one sentence about an environment that raised."""
-    said = f"{type(error).__name__}: {error}".rstrip(": .")
-    return ValueError(f"{recipe.name} raised on the domain {told(xi)}, {doing}: {said}{users_line(error)}.")
+def raised(doing: str, error: BaseException) -> str:
+    """What an environment raised, where, and in which line of its author's."""
+    return f"{doing} it raised {type(error).__name__}: {error}".rstrip(": .") + users_line(error)

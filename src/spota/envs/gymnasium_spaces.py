@@ -59,8 +59,8 @@ def decoder_of(space: Any, name: str) -> Decoder:
     if kind == "Discrete":
         return OneOfTwo(int(space.start)) if space.n == 2 else Largest(int(space.start))
     raise ValueError(
-        f"{name} takes actions from {space}; spota commands a Box of real numbers, or Discrete. Wrap the environment, e.g. "
-        "with gymnasium.wrappers.TransformAction, and give the wrapped one as a function: lambda: Wrapper(gym.make(…))."
+        f"{name} takes actions from {space}; spota commands a Box of real numbers, or Discrete. Wrap the environment, "
+        "e.g. with gymnasium.wrappers.TransformAction, and give that as a function: lambda: Wrapper(gym.make(…))."
     )
 
 
@@ -107,8 +107,8 @@ def _fitting(
         unbounded = [n for n, a, b in zip(usual, low, high, strict=True) if not _bounded(a, b)]
         if unbounded:
             raise ValueError(
-                f"{name} does not say how far {', '.join(unbounded)} may range, and spota scales signals by their range; write "
-                f"it, e.g. as was seen in a moment of random actions: {proposal}"
+                f"{name} does not say how far {', '.join(unbounded)} may range, and spota scales signals by that; "
+                f"write it, e.g. as was seen in a moment of random actions: {proposal}"
             )
         return tuple(Signal(n, "-", float(a), float(b)) for n, a, b in zip(usual, low, high, strict=True))
     if len(given) != len(usual):

@@ -1,7 +1,7 @@
 """What an environment computed from its parameters when it was made, and still has after ξ was applied: nobody raises.
 
-Three looks, each where it is possible: the constructor's own formulas in Python, the same ξ through the constructor, and
-the arrays of a MuJoCo model.
+Three looks, each where it is possible: the constructor's own formulas in Python, the same ξ through the constructor,
+and the arrays of a MuJoCo model.
 """
 
 import ast
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from spota.envs.gymnasium_recipe import Recipe, Xi, construct, constructor_arguments
-from spota.text import plural
 
 STEPS = 50
 """How long an applied and a constructed environment are compared."""
@@ -48,8 +47,8 @@ def _stale_formulas(cls: type, before: Mapping[str, float], after: Mapping[str, 
         moved = sorted(sources & changed)
         if moved and name in after and name not in changed:
             found.append(
-                f"{cls.__name__} computes {name} from {' and '.join(sorted(sources))} when it is made; {', '.join(moved)} has "
-                f"changed, and {name} is still {after[name]:g}. Let apply set {name}, too."
+                f"{cls.__name__} computes {name} from {' and '.join(sorted(sources))} when it is made; "
+                f"{', '.join(moved)} has changed, and {name} is still {after[name]:g}. Let apply set {name}, too."
             )
     return found
 
@@ -100,7 +99,7 @@ def _stale_model(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarra
     found = []
     if stiff.any():
         found.append(
-            f"The mass of {plural(int(stiff.sum()), 'body')} changed without its inertia; scale model.body_inertia with "
+            f"The mass of body {int(stiff.argmax())} changed without its inertia; scale model.body_inertia with "
             "model.body_mass, then call mujoco.mj_setConst(model, data)."
         )
     if heavier.any() and (before["body_subtreemass"] == after["body_subtreemass"]).all():
@@ -120,8 +119,8 @@ def _other_than_constructed(recipe: Recipe, env: Any, xi: Xi) -> list[str]:
         for _ in range(STEPS):
             if not np.array_equal(first, second, equal_nan=True):
                 return [
-                    f"An environment that is made with {', '.join(taken)} moves otherwise than one that they were applied "
-                    "to: something that the constructor computes from them is stale. Let apply set that, too."
+                    f"An environment that is made with {', '.join(taken)} moves otherwise than one that they were "
+                    "applied to: something that the constructor computes from them is stale. Let apply set that, too."
                 ]
             action = env.action_space.sample()
             (first, _, over, *_), (second, *_) = env.step(action), other.step(action)

@@ -61,6 +61,6 @@ class HostEnv(Platform):
         """One machine per domain, at its start state; the same domain and seed give the same episode, in any batch."""
 
     def stale(self, domain: Mapping[str, float]) -> list[str]:
-        """What the simulator still has from before, after this domain was applied to it: one sentence each, for `check`."""
+        """What the simulator still has from before after this domain was applied: a sentence each, for `check`."""
         del domain
         return []
