@@ -16,7 +16,8 @@ from benchmarks.timing import best_seconds
 from spota.commands.output import console
 from spota.envs import make
 from spota.policies import FNN, fnn
-from spota.polopt.ppo import PPO, explore, judged
+from spota.polopt.experience import explore
+from spota.polopt.ppo import PPO, judged
 from spota.polopt.rows import AXIS, all_rows, my_share
 from spota.sim.domain import Domains
 from spota.sim.env import Env

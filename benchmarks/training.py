@@ -21,7 +21,8 @@ from benchmarks import iteration
 from spota.commands.output import console
 from spota.envs import make
 from spota.policies import FNN, fnn
-from spota.polopt.ppo import PPO, explore
+from spota.polopt.experience import explore
+from spota.polopt.ppo import PPO
 from spota.polopt.rows import all_rows
 from spota.polopt.solve import Progress, solve
 from spota.sim.domain import Domains, repeat

@@ -29,7 +29,7 @@ from spota.polopt import reference_solver
 from spota.runs.certifying import certify
 from spota.runs.directory import Run
 from spota.runs.plan import Plan, resolve
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 SEEDS = {"cart-pole": tuple(range(100, 110)), "ball-balancer": (100, 101, 102)}
 """Nobody tuned anything to them."""
@@ -73,7 +73,7 @@ def main(platforms: Sequence[str] = (), presets: Sequence[str] = ("quick",), see
         Console(width=WIDE).print(table)
 
 
-def run_of(env: Env, preset: str, seed: int) -> Trained:
+def run_of(env: Platform, preset: str, seed: int) -> Trained:
     """One run in its directory, and its policy on the shared unseen domains."""
     plan: Plan = resolve(None, {"env": env.name, "preset": preset, "seed": seed})
     directory = DIRECTORY / f"{env.name}-{preset}-{seed}"
@@ -84,14 +84,14 @@ def run_of(env: Env, preset: str, seed: int) -> Trained:
     return Trained(seed, found.certificate, policy, unseen_returns(env, policy), found.seconds)
 
 
-def _best(env: Env) -> FNN:
+def _best(env: Platform) -> FNN:
     """The policy of the long training, kept beside the runs."""
     with Run(DIRECTORY / f"{env.name}-best", {"env": env.name, "means": BEST.name}) as run:
         arrays = run.block("policy", lambda: to_arrays(trained(env, BEST)[0]))
     return from_arrays(arrays, fnn(jax.random.key(0), env, BEST.hidden))
 
 
-def _row(env: Env, run: Trained, champion: Any, most: np.ndarray) -> tuple[str, ...]:
+def _row(env: Platform, run: Trained, champion: Any, most: np.ndarray) -> tuple[str, ...]:
     c, more = run.certificate, most - run.returns
     fresh = _fresh_gap(env, run, champion)
     least = max(more.mean(), fresh)
@@ -102,7 +102,7 @@ def _row(env: Env, run: Trained, champion: Any, most: np.ndarray) -> tuple[str, 
     )  # fmt: skip
 
 
-def _fresh_gap(env: Env, run: Trained, champion: Any) -> float:
+def _fresh_gap(env: Platform, run: Trained, champion: Any) -> float:
     """The mean gap to references on other domains, which start from this policy or from the best that is known."""
     settings = Spota.tuned(env, **FRESH)
     name = f"{env.name}-fresh-{run.seed}-{run.certificate.policy_sha256}"

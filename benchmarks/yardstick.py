@@ -17,7 +17,7 @@ from spota.envs import make
 from spota.policies import FNN, fnn
 from spota.polopt import MANY_DOMAINS, default_solver
 from spota.polopt.solve import solve
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.sim.rollout import returns
 
 SEEDS = (51, 52, 53)
@@ -60,7 +60,7 @@ def main(platforms: Sequence[str] = ()) -> None:
         Console().print(table)
 
 
-def trained(env: Env, way: Means) -> tuple[FNN, float]:
+def trained(env: Platform, way: Means) -> tuple[FNN, float]:
     """A policy that was trained in this way, and the seconds that it took."""
     k_domains, k_init, k_solve = jax.random.split(jax.random.key(way.seed), 3)
     usual = default_solver(env)
@@ -70,7 +70,7 @@ def trained(env: Env, way: Means) -> tuple[FNN, float]:
     return found.policy, time.perf_counter() - began
 
 
-def unseen_returns(env: Env, policy: Policy) -> np.ndarray:
+def unseen_returns(env: Platform, policy: Policy) -> np.ndarray:
     """Returns on the unseen domains that all policies share, one rollout each."""
     k_domains, k_rollouts = jax.random.split(jax.random.key(UNSEEN_SEED))
     keys = jax.random.split(k_rollouts, (UNSEEN, 1))

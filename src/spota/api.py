@@ -27,7 +27,7 @@ from spota.runs.plan import OWN, Plan, complete, flag_tables
 from spota.show.live import Live
 from spota.sim import devices
 from spota.sim.checks import check_env, check_policy
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.sim.objects import recorded
 from spota.text import suggest
 
@@ -35,7 +35,7 @@ Settings = Mapping[str, Any]
 
 
 def train(
-    env: str | Env,
+    env: str | Platform,
     *,
     preset: config.Preset = "tuned",
     solver: str = "default",
@@ -81,7 +81,7 @@ def train(
 
 def assess(
     policy: str | Path | Policy,
-    env: str | Env,
+    env: str | Platform,
     *,
     preset: config.Preset = "tuned",
     solver: str = "default",
@@ -128,7 +128,7 @@ def assess(
     return drive_assessment(plan, platform, found, _path(out), display, against=known).assessment
 
 
-def known_policies(sources: Sequence[str | Path | Policy], env: Env) -> dict[str, Policy]:
+def known_policies(sources: Sequence[str | Path | Policy], env: Platform) -> dict[str, Policy]:
     """Policies under the names that they were given by; objects are counted."""
     if isinstance(sources, str | Path):
         raise ValueError(f"against={str(sources)!r}: give a list of policies; write against=[{str(sources)!r}].")
@@ -140,13 +140,13 @@ def known_policies(sources: Sequence[str | Path | Policy], env: Env) -> dict[str
     return dict(zip(names, found, strict=True))
 
 
-def named_in_plan(known: Mapping[str, Policy], env: Env) -> dict[str, tuple[str, ...] | None]:
+def named_in_plan(known: Mapping[str, Policy], env: Platform) -> dict[str, tuple[str, ...] | None]:
     """The known policies as config.toml keeps them: names and fingerprints."""
     sha256 = tuple(identity(policy, env) for policy in known.values())
     return {"against": tuple(known) or None, "against_sha256": sha256 or None}
 
 
-def identity(policy: Policy, env: Env) -> str:
+def identity(policy: Policy, env: Platform) -> str:
     """The fingerprint of a policy or, if it is someone's own callable, of what it does where it may come."""
     ours = fingerprint(policy) if type(policy).__module__.startswith("spota.") else None
     low, high = (jnp.asarray([getattr(s, end) for s in env.observations])[:, None] for end in ("low", "high"))
@@ -160,16 +160,16 @@ def _check_preset(preset: str) -> None:
         raise ValueError(f"There is no preset {preset!r}; {suggest(str(preset), names)}")
 
 
-def _platform(env: str | Env) -> Env:
+def _platform(env: str | Platform) -> Platform:
     """The platform of that name, or the given one if its methods fit together."""
     platform = make(env) if isinstance(env, str) else env
-    if not isinstance(platform, Env):
+    if not isinstance(platform, Platform):
         raise ValueError(f"env = {env!r}: give the name of a platform, or an object of a class that extends spota.Env.")
     check_env(platform)
     return platform
 
 
-def _head(given: str | Env, env: Env, **told: Any) -> Plan:
+def _head(given: str | Platform, env: Platform, **told: Any) -> Plan:
     """The plan without its tables; a platform that `make` does not give is described."""
     if isinstance(given, str):
         return Plan(recorded(given), **told)
@@ -177,13 +177,13 @@ def _head(given: str | Env, env: Env, **told: Any) -> Plan:
     return Plan(env.name, **told, platform=None if known else _about(env))
 
 
-def _about(env: Env) -> dict[str, Any]:
+def _about(env: Platform) -> dict[str, Any]:
     """What is particular about a platform, for people to read; `env_sha256` tells it apart."""
     own = {f.name: repr(getattr(env, f.name)) for f in fields(env) if f.name not in ("domain", "effects")}
     return {"class": type(env).__qualname__, **own, "domain": env.domain.to_dict(), "effects": repr(env.effects)}
 
 
-def _complete(head: Plan, env: Env, given: Mapping[str, Any], limits: Mapping[str, Any]) -> Plan:
+def _complete(head: Plan, env: Platform, given: Mapping[str, Any], limits: Mapping[str, Any]) -> Plan:
     """The plan with the arguments' settings and objects."""
     told = {name: value for name, value in given.items() if value is not None}
     objects = [value for name, value in told.items() if name != "spota" and not isinstance(value, Mapping)]
@@ -196,7 +196,7 @@ def _path(out: str | Path | None) -> Path | None:
 
 
 @contextlib.contextmanager
-def _shown(progress: bool, plan: Plan, env: Env, report: Listener | None) -> Iterator[Listener | None]:
+def _shown(progress: bool, plan: Plan, env: Platform, report: Listener | None) -> Iterator[Listener | None]:
     """The listener, with the display before it if that is wanted."""
     if not progress:
         yield report

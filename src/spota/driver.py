@@ -22,7 +22,7 @@ from spota.runs.config import to_dict
 from spota.runs.directory import Run
 from spota.runs.plan import Plan
 from spota.runs.training import Trained, Training
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 
 PAGE = "report.html"
 SILENT: AbstractContextManager[None] = nullcontext()
@@ -58,7 +58,7 @@ class Assessing:
 
 def drive(
     plan: Plan,
-    env: Env,
+    env: Platform,
     directory: Path | None = None,
     display: Display = SILENT,
     *,
@@ -75,7 +75,7 @@ def drive(
 
 def drive_assessment(
     plan: Plan,
-    env: Env,
+    env: Platform,
     policy: Policy,
     directory: Path | None = None,
     display: Display = SILENT,
@@ -100,7 +100,7 @@ def drive_training(
         return training.train(settings, run, listening(listener) if listener else None)
 
 
-def write_page(directory: Path, env: Env, full: bool, warn: Warn, tell: Tell | None = None) -> Path | None:
+def write_page(directory: Path, env: Platform, full: bool, warn: Warn, tell: Tell | None = None) -> Path | None:
     """Write the page of a run; one that cannot be written costs nobody the run, but is told."""
     from spota.show import report  # slow to import
 
@@ -116,7 +116,7 @@ def _opened(directory: Path | None, plan: Plan, warn: Warn) -> AbstractContextMa
     return nullcontext() if directory is None else Run(directory, plan.table(), warn=warn)
 
 
-def _with_pages(run: Run | None, env: Env, listener: Listener | None, page: bool, warn: Warn) -> Listener | None:
+def _with_pages(run: Run | None, env: Platform, listener: Listener | None, page: bool, warn: Warn) -> Listener | None:
     """The listener; and after every iteration a page, without what takes a while."""
     if run is None or not page:
         return listener
@@ -128,7 +128,9 @@ def _with_pages(run: Run | None, env: Env, listener: Listener | None, page: bool
     return to_all(listener, write)
 
 
-def _last_page(directory: Path | None, plan: Plan, env: Env, page: bool, warn: Warn, page_bar: PageBar) -> Path | None:
+def _last_page(
+    directory: Path | None, plan: Plan, env: Platform, page: bool, warn: Warn, page_bar: PageBar
+) -> Path | None:
     """The page of the finished run; a quick one stays without what takes a while."""
     if directory is None or not page:
         return None

@@ -175,7 +175,7 @@ def variants(env: Env) -> dict[str, jax.Array]:
 @cache
 def trajectories(platform: str) -> list[np.ndarray]:
     """States, rewards and survival of all variants from the same random numbers, each [T, n]."""
-    env = make(platform)
+    env = rollout.pure(make(platform))
     domains = variants(env)
     n = len(domains) + 2
     steps = rollout.watch(env, driven(env), domains, jax.random.split(jax.random.key(0), 1)[jnp.zeros(n, int)])

@@ -10,8 +10,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 from one_device import on_one_device
-from point_mass import PointMass, PointMassState
 
+from point_mass import PointMass, PointMassState
 from spota.envs.cart_pole import CartPole
 from spota.policies import fnn
 from spota.polopt.analytic import Analytic

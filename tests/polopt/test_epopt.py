@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from one_device import on_one_device
-from point_mass import PointMass, regulator
 
+from point_mass import PointMass, regulator
 from spota.envs import make
 from spota.policies import fnn
 from spota.polopt.epopt import EPOpt
-from spota.polopt.ppo import PPO, exploring
+from spota.polopt.experience import exploring
+from spota.polopt.ppo import PPO
 from spota.polopt.rows import Rows, all_rows, row_returns
 from spota.polopt.solve import solve
 from spota.runs import plan

@@ -12,12 +12,13 @@ import pytest
 import scipy.stats
 from jaxtyping import Array, Key
 from one_device import on_one_device
-from point_mass import PointMass
 
+from point_mass import PointMass
 from spota.envs import make
 from spota.policies import fnn
 from spota.polopt.epopt import EPOpt
-from spota.polopt.ppo import PPO, Actor, explore, judged, normalised, shuffled
+from spota.polopt.experience import Actor, explore
+from spota.polopt.ppo import PPO, judged, normalised, shuffled
 from spota.polopt.rows import all_rows
 from spota.sim.domain import DomainDistribution, Parameter
 from spota.sim.effects import Effects, ObservationNoise

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from point_mass import PointMass, regulator
 
+from point_mass import PointMass, regulator
 from spota.policies import FNN, fnn
-from spota.polopt import solve as module
+from spota.polopt import compiled_steps
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
 from spota.polopt.solve import Optimizer, solve, solve_many
@@ -57,7 +57,7 @@ def test_a_problem_has_the_same_result_alone_together_and_on_one_device(optimize
     grouped = solve_many(optimizer, even[0], ENV, *even[1:])  # half of the problems on each device
     np.testing.assert_allclose(parameters(alone), parameters(picked_policy(grouped, -1)), rtol=1e-3, atol=1e-4)
     one = jax.devices()[:1]
-    monkeypatch.setattr(module.jax, "devices", lambda: one)
+    monkeypatch.setattr(jax, "devices", lambda: one)
     single = solve(optimizer, KEYS[last], ENV, picked(DOMAINS, last), picked(networks(), last))
     np.testing.assert_allclose(parameters(alone), parameters(single), rtol=1e-3, atol=1e-4)
 
@@ -117,6 +117,6 @@ def test_impossible_domains_are_refused_before_anything_is_compiled():
 def test_evaluations_are_smoothed_as_training_is(smoothing, n, spread):
     domains = ENV.domain.sample(jax.random.key(3), n)
     solver = replace(ANALYTIC, smoothing=smoothing)
-    rows = module._evaluation_rows(solver, ENV, domains, jax.random.key(4))
+    rows = compiled_steps.evaluation_rows(solver, ENV, domains, jax.random.key(4))
     moved = np.asarray(rows.domains["mass"]) != np.repeat(domains["mass"], rows.keys.size // n)
     assert moved.sum() == spread

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from point_mass import PointMass, regulator
 
+from point_mass import PointMass, regulator
 from spota.envs.catapult import GRAVITY, PRE_EXTENSION, STIFFNESS, Catapult, height, sample_optimum
 from spota.policies import fnn
 from spota.polopt import exact

@@ -23,7 +23,7 @@ from spota.policies import FNN
 from spota.runs.config import read_toml
 from spota.runs.directory import fingerprint_of
 from spota.sim.domain import Domains, Empirical, count
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.text import figure, percent
 
 
@@ -76,7 +76,7 @@ class Explanation:
 
 def explain(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     name: str,
     policy: Policy,
     others: Policies | None = None,
@@ -133,7 +133,9 @@ def _references_in(path: Path, directory: Path, like: FNN) -> list[FNN]:
     return [jax.tree.map(lambda x, k=k: x[k], many) for k in range(n)]
 
 
-def _information_of(key: Key[Array, ""], env: Env, policies: Policies, domains: Domains, tell: Tell) -> Information:
+def _information_of(
+    key: Key[Array, ""], env: Platform, policies: Policies, domains: Domains, tell: Tell
+) -> Information:
     k_rollouts, k_bootstrap = jax.random.split(key)
     n, m = count(domains), 2
     rows = {name: jnp.repeat(column, m) for name, column in domains.items()}

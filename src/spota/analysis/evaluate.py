@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from spota.sim import rollout
 from spota.sim.domain import Domains, count
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.sim.marginals import Bernoulli, Integers
 from spota.sim.rollout import Outcome
 from spota.text import check_choice
@@ -124,7 +124,7 @@ class Sweep:
 
 
 def span(
-    env: Env, parameter: str, points: int = 21, low: float | None = None, high: float | None = None
+    env: Platform, parameter: str, points: int = 21, low: float | None = None, high: float | None = None
 ) -> Float[np.ndarray, "_"]:
     """Values to sweep, over the distribution's support unless given ends; whole ones where only those make sense.
 
@@ -150,7 +150,7 @@ def span(
 
 def sweep(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     policies: Policies,
     parameter: str,
     values: Any,
@@ -169,7 +169,7 @@ def sweep(
 
 def sweep_map(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     policies: Policies,
     parameters: Mapping[str, Any],
     others: Literal["nominal", "random"] | Domains = "nominal",
@@ -182,7 +182,7 @@ def sweep_map(
     return _swept(key, env, policies, parameters, others, rollouts, tell)
 
 
-def run(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"], tell: Tell | None = None) -> Outcome:
+def run(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n"], tell: Tell | None = None) -> Outcome:
     """One rollout per domain: returns and survival [n, 1], in equal parts so that the progress can be told."""
     n = keys.shape[0]
     parts = -(-n // PART)
@@ -196,7 +196,7 @@ def run(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"], tell:
     return jax.tree.map(lambda *pieces: jnp.concatenate(pieces)[:n], *found)
 
 
-def roomy(env: Env, domains: Domains) -> Env:
+def roomy(env: Platform, domains: Domains) -> Platform:
     """The platform, with a buffer that holds the longest delay of these domains."""
     env.domain.check(domains)
     delay = env.effects.delay
@@ -204,7 +204,7 @@ def roomy(env: Env, domains: Domains) -> Env:
     return env if longest <= delay.longest else env.with_effects(delay=replace(delay, longest=longest))
 
 
-def nominal(env: Env, n: int = 1) -> Domains:
+def nominal(env: Platform, n: int = 1) -> Domains:
     """The nominal domain, n times, with a whole delay: the mean of observed ones is none."""
     domains, delay = env.domain.nominal(n), env.effects.delay.parameter
     return {**domains, delay: jnp.round(domains[delay])} if delay in domains else domains
@@ -212,7 +212,7 @@ def nominal(env: Env, n: int = 1) -> Domains:
 
 def _swept(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     policies: Policies,
     parameters: Mapping[str, Any],
     others: str | Domains,
@@ -245,7 +245,7 @@ def _at_every_point(base: Domains, axes: tuple[Axis, ...]) -> tuple[Domains, np.
     return {**{name: column[index] for name, column in base.items()}, **columns}, index
 
 
-def _others(key: Key[Array, ""], env: Env, others: str | Domains, rollouts: int) -> Domains:
+def _others(key: Key[Array, ""], env: Platform, others: str | Domains, rollouts: int) -> Domains:
     """One domain a rollout; of given ones, as many as are needed, from the first again if there are too few."""
     if not isinstance(others, str):
         env.domain.check(others)
@@ -254,7 +254,7 @@ def _others(key: Key[Array, ""], env: Env, others: str | Domains, rollouts: int)
     return nominal(env, rollouts) if others == "nominal" else env.domain.sample(key, rollouts)
 
 
-def _axis(env: Env, name: str, values: Any) -> Axis:
+def _axis(env: Platform, name: str, values: Any) -> Axis:
     env.domain.grid(name, values)  # refuses what is unknown, not finite or physically impossible
     p = env.domain[name]
     return Axis(name, p.unit, p.meaning, p.nominal_value, p.marginal.support, np.asarray(values, np.float64))

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Key
 from spota.analysis.evaluate import Policies, Tell, check_request, roomy, run, within
 from spota.runs.training import statistics
 from spota.sim.domain import Domains, count
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.rollout import Outcome
 from spota.stats.bootstrap import check_alpha, studentized
 from spota.text import figure
@@ -80,7 +80,7 @@ class Standings:
 
 def compare(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     policies: Policies,
     domains: Domains,
     rollouts: int = 1,

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Key
 from spota.analysis.evaluate import Tell, nominal, run
 from spota.sim import randomness
 from spota.sim.domain import DomainDistribution, Domains, Empirical, count
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 
 POOL = 20_000
 """Draws of ν that a rank is read from: its ends lie within 0.1 % of the marginal's mass."""
@@ -60,7 +60,7 @@ class WorstDomain:
 
 def worst_domains(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     policy: Policy,
     domains: Domains | None = None,
     *,
@@ -129,7 +129,7 @@ def _at(pool: Mapping[str, np.ndarray], ranks: Float[np.ndarray, "n d"]) -> Doma
     return {name: jnp.asarray(column[index[:, i]]) for i, (name, column) in enumerate(pool.items())}
 
 
-def _measure(env: Env, policy: Policy, how: Any, row: Domains, keys: Key[Array, "m"]) -> WorstDomain:
+def _measure(env: Platform, policy: Policy, how: Any, row: Domains, keys: Key[Array, "m"]) -> WorstDomain:
     """Return, survival and causes of one domain: itself, and once more for each parameter at its nominal value."""
     usual, names = nominal(env), list(row)
     variants = {name: jnp.repeat(row[name], 1 + len(names)) for name in names}
@@ -143,7 +143,7 @@ def _measure(env: Env, policy: Policy, how: Any, row: Domains, keys: Key[Array, 
 
 
 def _means(
-    env: Env, policy: Policy, domains: Domains, keys: Key[Array, "m"]
+    env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "m"]
 ) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
     """Mean return and survival on each domain, with the same keys everywhere."""
     n, m = count(domains), keys.shape[0]

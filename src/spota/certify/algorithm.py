@@ -25,7 +25,7 @@ from spota.polopt.imitating import imitation_progress
 from spota.polopt.solve import Report, Solution
 from spota.polopt.solver import AnyOptimizer, Solver, as_solver
 from spota.sim.domain import count
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Result:
 
 def find_candidate(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     solver: Solver,
     n_c: int,
     init: Any = None,
@@ -63,7 +63,7 @@ def find_candidate(
 
 def spota(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     optimizer: AnyOptimizer,
     settings: Spota | None = None,
     *,

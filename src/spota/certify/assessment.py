@@ -30,7 +30,7 @@ from spota.policies.imitate import Imitation, imitate
 from spota.policies.network import FNN, Linear, fnn
 from spota.polopt.solve import Report
 from spota.polopt.solver import AnyOptimizer, as_solver
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.text import figure
 
 ITSELF, IMITATED, OURS = "the policy", "its imitation", "our candidate"
@@ -52,7 +52,7 @@ class Assessment:
 
 def assess_policy(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     policy: Policy,
     optimizer: AnyOptimizer,
     settings: Spota | None = None,
@@ -84,7 +84,11 @@ def assess_policy(
 
 
 def earnings(
-    key: Key[Array, ""], env: Env, networks: Mapping[str, FNN], domains: dict[str, Float[Array, "n_G n_r"]], n_J: int
+    key: Key[Array, ""],
+    env: Platform,
+    networks: Mapping[str, FNN],
+    domains: dict[str, Float[Array, "n_G n_r"]],
+    n_J: int,
 ) -> Float[np.ndarray, "networks n_G"]:
     """What each network earns on the domains of each reference, with the same random numbers for all of them."""
     keys = jax.random.split(key, (*next(iter(domains.values())).shape, n_J))
@@ -147,7 +151,7 @@ def _network(
     return imitation.policy, imitation
 
 
-def _doubts(env: Env, imitations: Mapping[str, Imitation], starts: Mapping[str, int]) -> Iterator[str]:
+def _doubts(env: Platform, imitations: Mapping[str, Imitation], starts: Mapping[str, int]) -> Iterator[str]:
     """An imitation that is much worse than its original is a poor start, and no opponent like the original."""
     for name, imitation in imitations.items():
         ours, theirs = float(imitation.returns.mean()), float(imitation.original_returns.mean())

@@ -14,7 +14,9 @@ from spota.polopt.rows import Rows, Score, row_returns
 from spota.polopt.solve import Solution
 from spota.sim import devices, rollout
 from spota.sim.domain import Domains
-from spota.sim.env import Env, Policy
+from spota.sim.env import Env, Platform, Policy
+from spota.sim.host import HostEnv
+from spota.sim.host_groups import group_returns
 from spota.stats.gap import RULES, Gaps, best_known_returns, gap_samples, lost, reject_outliers
 from spota.text import check_choice
 
@@ -82,7 +84,7 @@ class Comparison(eqx.Module):
 
 def compare(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     candidate: Policy,
     references: Solved,
     n_J: int,
@@ -112,7 +114,7 @@ def compare(
 
 
 def returns_everywhere(
-    env: Env, policy: Policy, domains: dict[str, Float[Array, "K n"]], keys: Key[Array, "K n m"]
+    env: Platform, policy: Policy, domains: dict[str, Float[Array, "K n"]], keys: Key[Array, "K n m"]
 ) -> Float[Array, "K n m"]:
     """Returns of one policy on all domains."""
     K, n, m = keys.shape
@@ -121,7 +123,7 @@ def returns_everywhere(
 
 
 def returns_of_each(
-    env: Env,
+    env: Platform,
     policies: Any,
     domains: dict[str, Float[Array, "K n"]],
     keys: Key[Array, "K n m"],
@@ -131,13 +133,16 @@ def returns_of_each(
     K, n, m = keys.shape
     width = min(chunk or K, K)
     rows = {name: jnp.repeat(column, m, axis=-1) for name, column in domains.items()}, keys.reshape(K, n * m)
+    if isinstance(env, HostEnv):
+        total, _ = group_returns(env, rollout.acting_with, policies, *rows)
+        return jnp.asarray(total).reshape(K, n, m)
     parts = []
     for first in range(0, K, width):
         index = np.minimum(np.arange(first, first + width), K - 1)  # the last one fills up: one shape, one program
         some, theirs = (x if width == K else _chosen(x, index) for x in (policies, rows))
         some = devices.replicate(some)
         pieces = devices.chunks(theirs, max(1, rollout.CHUNK // width))
-        parts.append(devices.gather([(_row_returns(env, some, d, k), size) for (d, k), size in pieces]))
+        parts.append(devices.gather([(_row_returns(rollout.pure(env), some, d, k), size) for (d, k), size in pieces]))
     return jnp.concatenate(parts)[:K].reshape(K, n, m)
 
 
@@ -149,7 +154,7 @@ def _asked(raw: Float[Array, "n_G n_r"], rule: str) -> Bool[np.ndarray, "n_G n_r
 
 
 def _cross_returns(
-    env: Env,
+    env: Platform,
     references: Solved,
     keys: Key[Array, "n_G n_r n_J"],
     asked: Bool[np.ndarray, "n_G n_r"],

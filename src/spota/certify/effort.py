@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Key
 from spota.certify.comparison import Solved, returns_of_each
 from spota.polopt.solve import Report
 from spota.polopt.solver import Solver
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.stats.bootstrap import t_quantile
 from spota.stats.gap import gap_samples
 
@@ -51,7 +51,13 @@ EXACT = Effort(np.zeros(0), 1)
 
 
 def train_longer(
-    key: Key[Array, ""], env: Env, solver: Solver, references: Solved, starts: Any, m: int, report: Report | None = None
+    key: Key[Array, ""],
+    env: Platform,
+    solver: Solver,
+    references: Solved,
+    starts: Any,
+    m: int,
+    report: Report | None = None,
 ) -> Solved:
     """The first m references once more, on the same domains and from the same starts, by a solver with more effort."""
     domains = {name: column[:m] for name, column in references.domains.items()}
@@ -60,7 +66,7 @@ def train_longer(
 
 
 def gains(
-    key: Key[Array, ""], env: Env, longer: Solved, references: Solved, n_J: int, chunk: int | None = None
+    key: Key[Array, ""], env: Platform, longer: Solved, references: Solved, n_J: int, chunk: int | None = None
 ) -> Float[np.ndarray, "m"]:
     """What each longer training has gained on its own domains, with the same new random numbers for both."""
     m, n_r = next(iter(longer.domains.values())).shape

@@ -26,7 +26,7 @@ from spota.polopt.solve import Report
 from spota.polopt.solver import as_solver, is_optimal, with_effort
 from spota.sim import randomness, rollout
 from spota.sim.domain import Domains
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.stats.spending import Trial
 from spota.stats.split import gap_at_least
 
@@ -250,7 +250,7 @@ def _challenged(
     return _from_arrays(run.block(iteration, block_name("challenger", look), n, make))
 
 
-def _means(env: Env, policies: Any, domains: Domains, keys: Key[Array, "n 1"]) -> Float[np.ndarray, "K"]:
+def _means(env: Platform, policies: Any, domains: Domains, keys: Key[Array, "n 1"]) -> Float[np.ndarray, "K"]:
     """The mean return of each policy on the same domains with the same random numbers."""
     K = jax.tree.leaves(policies)[0].shape[0]
     same = {name: jnp.broadcast_to(column, (K, *column.shape)) for name, column in domains.items()}
@@ -258,7 +258,7 @@ def _means(env: Env, policies: Any, domains: Domains, keys: Key[Array, "n 1"]) -
     return np.asarray(returns.mean(axis=(1, 2)))
 
 
-def _new_domains(key: Key[Array, ""], env: Env, n: int) -> tuple[Domains, Key[Array, "n 1"]]:
+def _new_domains(key: Key[Array, ""], env: Platform, n: int) -> tuple[Domains, Key[Array, "n 1"]]:
     """Domains, and a key for one rollout on each."""
     k_domains, k_rollouts = jax.random.split(key)
     return env.domain.sample(k_domains, n), jax.random.split(k_rollouts, (n, 1))

@@ -18,7 +18,7 @@ from spota.certify.settings import NonDecrSeq, Spota
 from spota.files.blocks import SECONDS, Arrays, content_sha256
 from spota.polopt.solve import Report
 from spota.polopt.solver import AnyOptimizer, Solver
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 Memo = Callable[[str, Callable[[], Arrays]], Arrays]
 """(name of a block, how to compute it) → its arrays, stored or computed."""
@@ -50,7 +50,7 @@ class Procedure:
     """What stays the same over the iterations, and how a block is computed."""
 
     key: Key[Array, ""]
-    env: Env
+    env: Platform
     candidate: Solver
     references: AnyOptimizer
     settings: Spota

@@ -9,18 +9,18 @@ from jaxtyping import Array, Float, Key
 from spota.certify.comparison import Solved
 from spota.polopt.solve import Report
 from spota.polopt.solver import Solver
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 
 def find_references(
-    key: Key[Array, ""], env: Env, solver: Solver, start: Any, n_r: int, n_G: int, report: Report | None = None
+    key: Key[Array, ""], env: Platform, solver: Solver, start: Any, n_r: int, n_G: int, report: Report | None = None
 ) -> Solved:
     """Solve n_G programs of n_r random domains each, all from the same policy, all as one call of the solver."""
     return references_from(key, env, solver, repeated(start, n_G), n_r, n_G, report)  # SPOTA_ref_init
 
 
 def references_from(
-    key: Key[Array, ""], env: Env, solver: Solver, starts: Any, n_r: int, n_G: int, report: Report | None = None
+    key: Key[Array, ""], env: Platform, solver: Solver, starts: Any, n_r: int, n_G: int, report: Report | None = None
 ) -> Solved:
     """The same, each from a policy of its own: `starts` has a leading axis over the references."""
     domains, k_solve = reference_domains(key, env, n_r, n_G)
@@ -28,7 +28,7 @@ def references_from(
 
 
 def reference_domains(
-    key: Key[Array, ""], env: Env, n_r: int, n_G: int
+    key: Key[Array, ""], env: Platform, n_r: int, n_G: int
 ) -> tuple[dict[str, Float[Array, "n_G n_r"]], Key[Array, ""]]:
     """The domains of the references, and the key that is left to solve for them."""
     k_domains, k_solve = jax.random.split(key)

@@ -8,7 +8,7 @@ from typing import Any
 from spota.certify.certificate import METHODS
 from spota.policies import Start
 from spota.polopt import default_start
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.memory import refuse_beyond_memory
 from spota.stats.bootstrap import check_alpha
 from spota.stats.gap import RULES
@@ -157,7 +157,7 @@ class Spota:
         first = usual if self.effort_references is None else self.effort_references
         return first * self.joining(look) // self.n_G
 
-    def check_memory(self, env: Env) -> None:
+    def check_memory(self, env: Platform) -> None:
         """Refuse sizes whose largest arrays, in the first look already, are more than the machine's memory."""
         parameters, number = len(env.domain), 4.0  # bytes
         domains, rows = self.n_G * self.n_r, self.n_G * self.n_r * self.n_J
@@ -183,7 +183,7 @@ class Spota:
             )
 
     @classmethod
-    def tuned(cls, env: Env, **others: Any) -> "Spota":
+    def tuned(cls, env: Platform, **others: Any) -> "Spota":
         """Our settings for a platform; its threshold is the paper's or, where that has none, a share of the returns."""
         beta = THRESHOLD * (env.max_return if env.max_return > 0 else -env.min_return)
         return cls(**{"beta": beta, "start": default_start(env), **PAPER.get(env.name, {}), **others})

@@ -8,7 +8,7 @@ from rich.table import Table
 from spota.commands.output import console, print_json
 from spota.envs import PLATFORMS, make
 from spota.sim.domain import Parameter
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 OUTSIDE = (
     "  * The nominal value lies outside the distribution, which never draws it: each is stated for itself. "
@@ -35,13 +35,13 @@ def envs(
         _print(env)
 
 
-def _document(env: Env) -> dict:
+def _document(env: Platform) -> dict:
     signals = {kind: [vars(s) for s in getattr(env, kind)] for kind in ("observations", "actions")}
     head = {"name": env.name, "about": _about(env), "dt": env.dt, "max_steps": env.max_steps}
     return {**head, "max_return": env.max_return, **signals, "domain": env.domain.to_dict()}
 
 
-def _about(env: Env) -> str:
+def _about(env: Platform) -> str:
     return (type(env).__doc__ or "").split("\n")[0]
 
 
@@ -51,7 +51,7 @@ def _drawn(p: Parameter) -> bool:
     return low <= p.nominal_value <= high
 
 
-def _print(env: Env) -> None:
+def _print(env: Platform) -> None:
     console.print(f"[bold]{env.name}[/]: {_about(env)}")
     console.print(f"  {env.max_steps} steps of {env.dt} s; the return is at most {env.max_return:g}")
     console.print(f"  sees {', '.join(f'{s.name} [{s.unit}]' for s in env.observations)}", markup=False)

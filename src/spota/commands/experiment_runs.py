@@ -14,7 +14,7 @@ from spota.envs import make
 from spota.runs.plan import Plan
 from spota.runs.training import Trained, Training
 from spota.show.live import Live
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 
 def run_all(
@@ -53,6 +53,6 @@ def _run(work: Plan | Training, directory: Path, hear: Listener | None) -> Resul
 
 
 @contextlib.contextmanager
-def _shown(directory: Path, env: Env, threshold: float | None, hear: Listener | None) -> Iterator[Listener]:
+def _shown(directory: Path, env: Platform, threshold: float | None, hear: Listener | None) -> Iterator[Listener]:
     with Live(progress_console, directory.name, env.max_return, threshold) as live:
         yield to_all(live, hear)

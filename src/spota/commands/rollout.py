@@ -13,7 +13,7 @@ from spota.commands.output import print_json, print_table
 from spota.commands.sources import domains_of, warn_of_clipping
 from spota.envs import make
 from spota.sim.domain import count
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.rollout import Outcome, returns
 
 
@@ -68,7 +68,7 @@ def rollout(
     print_table(f"{platform.name} on {where}", columns, [(policy, *row, f"{100 * summary['survived']:.1f} %")])
 
 
-def summarise(env: Env, outcome: Outcome) -> dict[str, int | float]:
+def summarise(env: Platform, outcome: Outcome) -> dict[str, int | float]:
     """The figures that `spota rollout` shows."""
     values = np.asarray(outcome.returns, np.float64)
     return {

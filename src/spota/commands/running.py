@@ -17,7 +17,7 @@ from spota.runs.directory import new_directory
 from spota.runs.platforms import refuse_code_inside
 from spota.show.live import Live
 from spota.show.tensorboard import TensorBoard, writer_class
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 NO_PAGE = 1
 """How a command ends whose work is complete and whose page could not be written."""
@@ -65,7 +65,7 @@ def run_directory(told: Path | None, name: str, tensorboard: bool) -> Path:
 
 
 @contextlib.contextmanager
-def shown(directory: Path, algo: str, env: Env, threshold: float | None, tensorboard: bool) -> Iterator[Listener]:
+def shown(directory: Path, algo: str, env: Platform, threshold: float | None, tensorboard: bool) -> Iterator[Listener]:
     """The display of a run; Ctrl-C says how to go on, and a run that was finished before is told as such."""
     computed: list[Event] = []
 

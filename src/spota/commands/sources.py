@@ -17,11 +17,11 @@ from spota.runs.directory import CONFIG
 from spota.runs.platforms import platform_of
 from spota.sim import domain_set
 from spota.sim.domain import Domains
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.sim.objects import is_reference, name_in
 
 
-def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> tuple[Env, dict[str, Policy]]:
+def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> tuple[Platform, dict[str, Policy]]:
     """The platform, and the policies under short names; policy files know their platform, controllers do not."""
     platform = make(platform_named(sources, env), noise=noise)
     found = [policies.find(source, platform) for source in sources]
@@ -35,7 +35,7 @@ def platform_named(sources: Sequence[str], env: str | None) -> str:
     return env or _platform_of(sources)
 
 
-def warn_of_clipping(env: Env, found: Mapping[str, Policy]) -> None:
+def warn_of_clipping(env: Platform, found: Mapping[str, Policy]) -> None:
     """Say which of these policies, by their sources, ask for more than their actuators give; ours do not."""
     for source, policy in found.items():
         told = None if source in policies.CONTROLLERS else clipping_warning(env, policy, source)
@@ -43,7 +43,7 @@ def warn_of_clipping(env: Env, found: Mapping[str, Policy]) -> None:
             warn(told)
 
 
-def domains_of(file: Path, env: Env) -> tuple[Domains, Env]:
+def domains_of(file: Path, env: Platform) -> tuple[Domains, Platform]:
     """The domains of a file, and the platform with room for their delays."""
     chosen = domain_set.load(file, env).domains
     return chosen, evaluate.roomy(env, chosen)

@@ -1,6 +1,7 @@
 """The platforms, by name."""
 
 from functools import cache
+from typing import Literal, overload
 
 from spota.envs.ball_balancer import BallBalancer
 from spota.envs.cart_pole import CartPole, CartPoleSwingUp
@@ -8,7 +9,7 @@ from spota.envs.catapult import Catapult
 from spota.envs.qube import Qube, QubeSwingUp
 from spota.sim.checks import check_env
 from spota.sim.effects import ActionDelay
-from spota.sim.env import Env
+from spota.sim.env import Env, Platform
 from spota.sim.objects import is_reference, named
 from spota.text import suggest
 
@@ -16,8 +17,19 @@ PLATFORMS: dict[str, type[Env]] = {
     env.name: env for env in (BallBalancer, CartPole, CartPoleSwingUp, Qube, QubeSwingUp, Catapult)
 }
 
+Ours = Literal["ball-balancer", "cart-pole", "cart-pole-swing-up", "qube", "qube-swing-up", "catapult"]
+"""The names of `PLATFORMS`, all of which are written in jax."""
 
-def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> Env:
+
+@overload
+def make(name: Ours, *, noise: bool = True, longest_delay: int | None = None) -> Env: ...
+
+
+@overload
+def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> Platform: ...
+
+
+def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> Platform:
     """The platform of that name, `make("cart-pole", noise=False)`, or one of your own, `make("my_robot.py:Robot")`.
 
     The same object each time. A name with a colon executes that file or module.
@@ -25,10 +37,10 @@ def make(name: str, *, noise: bool = True, longest_delay: int | None = None) -> 
     return _with_effects(_own(name) if is_reference(name) else _ours(name), noise, longest_delay)
 
 
-def _own(reference: str) -> Env:
+def _own(reference: str) -> Platform:
     """A platform in someone's file, if its methods fit together."""
-    wanted = "a platform: a class that extends spota.Env, or an object of one"
-    env = named(reference, lambda found: isinstance(found, Env), wanted)
+    wanted = "a platform: a class that extends spota.Env or spota.HostEnv, or an object of one"
+    env = named(reference, lambda found: isinstance(found, Platform), wanted)
     check_env(env)
     return env
 
@@ -41,7 +53,7 @@ def _ours(name: str) -> Env:
 
 
 @cache
-def _with_effects(env: Env, noise: bool, longest_delay: int | None) -> Env:
+def _with_effects(env: Platform, noise: bool, longest_delay: int | None) -> Platform:
     if not noise:
         env = env.with_effects(noise=None)
     if longest_delay is not None:

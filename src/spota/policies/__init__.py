@@ -12,7 +12,7 @@ from spota.policies.pd import pd
 from spota.policies.start import Start, first_policy
 from spota.policies.storage import load, save
 from spota.sim.checks import check_policy
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.sim.objects import is_reference, named
 from spota.text import suggest
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def find(source: str | Path, env: Env) -> Policy:
+def find(source: str | Path, env: Platform) -> Policy:
     """A controller's name, a policy file, or a run directory that holds one; its contract must fit `env`.
 
     Or one of your own, `find("my_robot.py:controller", env)`, which executes that file.
@@ -56,7 +56,7 @@ def find(source: str | Path, env: Env) -> Policy:
     return policy
 
 
-def _own(reference: str, env: Env) -> Policy:
+def _own(reference: str, env: Platform) -> Policy:
     """A policy in someone's file, if it fits the platform."""
     policy = named(reference, callable, "a policy: a function observation → action, or an object that can be called")
     if isinstance(policy, FNN | Linear):

@@ -5,7 +5,7 @@ import numpy as np
 
 from spota.policies.network import FNN
 from spota.sim import rollout
-from spota.sim.env import Env, Policy, Signal
+from spota.sim.env import Platform, Policy, Signal
 from spota.text import percent
 
 OFTEN = 0.2
@@ -14,7 +14,7 @@ TRIED = 16
 """Random domains on which a policy is tried, one rollout each."""
 
 
-def clipping_warning(env: Env, policy: Policy, name: str = "the policy") -> str | None:
+def clipping_warning(env: Platform, policy: Policy, name: str = "the policy") -> str | None:
     """A warning about a policy that leaves [−1, 1] often; None for others, and for networks, which cannot."""
     if isinstance(policy, FNN):
         return None
@@ -29,7 +29,7 @@ def clipping_warning(env: Env, policy: Policy, name: str = "the policy") -> str 
     )
 
 
-def _beyond(env: Env, policy: Policy) -> tuple[float, float]:
+def _beyond(env: Platform, policy: Policy) -> tuple[float, float]:
     """The share of steps with an action outside [−1, 1], and the largest action."""
     k_domains, k_rollouts = jax.random.split(jax.random.key(0))
     tried = rollout.collect(env, policy, env.domain.sample(k_domains, TRIED), jax.random.split(k_rollouts, TRIED))

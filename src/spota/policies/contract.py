@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spota.sim.env import Env, Signal
+from spota.sim.env import Platform, Signal
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Contract:
     actions: tuple[Signal, ...]
 
     @classmethod
-    def of(cls, env: Env) -> "Contract":
+    def of(cls, env: Platform) -> "Contract":
         """The contract of an environment."""
         return cls(env.name, env.dt, env.observations, env.actions)
 
@@ -33,7 +33,7 @@ class Contract:
         """Factors from physical commands, around the middle of their range, to [−1, 1]."""
         return tuple(2 / (s.high - s.low) for s in self.actions)
 
-    def check(self, env: Env):
+    def check(self, env: Platform):
         """Refuse an environment that shows or takes other signals than the policy was made for."""
         mine, theirs = ([(s.name, s.unit) for s in (*c.observations, *c.actions)] for c in (self, Contract.of(env)))
         if mine != theirs:

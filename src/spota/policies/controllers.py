@@ -13,15 +13,15 @@ from spota.policies.lqr import lqr
 from spota.policies.pd import pd
 from spota.sim import rollout
 from spota.sim.domain import Domains
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 
-CONTROLLERS: dict[str, Callable[[Env], Policy]] = {"pd": pd, "lqr": lqr, "energy": energy}
+CONTROLLERS: dict[str, Callable[[Platform], Policy]] = {"pd": pd, "lqr": lqr, "energy": energy}
 
 CLEAR = 2.0
 """Standard errors that a mean difference must have before it counts."""
 
 
-def own_controller(env: Env) -> Policy:
+def own_controller(env: Platform) -> Policy:
     """The platform's classical controller."""
     if env.controller is None:
         raise ValueError(f"{env.name} has no classical controller; start from a new network: --start new.")
@@ -38,7 +38,7 @@ class Beside:
     controller_survival: float
 
     @classmethod
-    def of(cls, env: Env, outcome: rollout.Outcome, domains: Domains, keys: Key[Array, "n 1"]) -> "Beside":
+    def of(cls, env: Platform, outcome: rollout.Outcome, domains: Domains, keys: Key[Array, "n 1"]) -> "Beside":
         """From what a policy earned on domains with keys: the controller meets the same."""
         rival = rollout.returns(env, own_controller(env), domains, keys)
         mine, theirs = (np.asarray(o.returns[:, 0], np.float64) for o in (outcome, rival))
@@ -110,7 +110,7 @@ class Beside:
         return f"{value:.1f} ± {CLEAR * self.standard_error:.1f}"
 
 
-def beside_controller(key: Key[Array, ""], env: Env, policy: Policy, n: int) -> Beside:
+def beside_controller(key: Key[Array, ""], env: Platform, policy: Policy, n: int) -> Beside:
     """Run a policy and its platform's controller on n random domains, one rollout each, with the same keys."""
     k_domains, k_rollouts = jax.random.split(key)
     domains, keys = env.domain.sample(k_domains, n), jax.random.split(k_rollouts, (n, 1))

@@ -15,7 +15,7 @@ from spota.envs.cart_pole import CartPole, CartPoleSwingUp
 from spota.envs.qube import Qube, QubeSwingUp
 from spota.policies.lqr import lqr
 from spota.policies.network import Linear
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class EnergySwingUp(eqx.Module):
         return (feed - k.spring * q - k.wall * q**3 - k.brake * q_dot)[None] / self.volts
 
 
-def energy(env: Env) -> EnergySwingUp:
+def energy(env: Platform) -> EnergySwingUp:
     """The swing-up of the Cart-Pole or the Qube; on their balancing tasks it is the regulator with a wide reach."""
     if isinstance(env, CartPole | CartPoleSwingUp):
         falling, tuning = 3 / 4, CART_POLE  # I = 4/3 m l_p² with the half length l_p

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from spota.policies.network import FNN, fnn
 from spota.sim import rollout
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 
 BATCH = 4096
 """Observations in one Adam step."""
@@ -47,7 +47,7 @@ class Imitation(eqx.Module):
 
 def imitate(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     policy: Policy,
     hidden: tuple[int, ...] = (16, 16),
     *,
@@ -88,7 +88,7 @@ def _best(tried: list[tuple[float, FNN, Float[Array, ""]]]) -> tuple[float, FNN,
 
 
 def _look(
-    k_domains: Key[Array, ""], k_rollouts: Key[Array, ""], env: Env, actor: Policy, teacher: Policy, n: int
+    k_domains: Key[Array, ""], k_rollouts: Key[Array, ""], env: Platform, actor: Policy, teacher: Policy, n: int
 ) -> tuple[Float[Array, "d N"], Float[Array, "a N"], Bool[Array, "N"]]:
     """What the actor sees, what the teacher does there, and which of it happened before a failure."""
     seen = rollout.collect(env, actor, env.domain.sample(k_domains, n), jax.random.split(k_rollouts, n))
@@ -131,7 +131,7 @@ def _loss(
     return jnp.where(alive, squares, 0.0).sum() / jnp.maximum(alive.sum(), 1)
 
 
-def _try(key: Key[Array, ""], env: Env, policy: Policy, n: int) -> rollout.Outcome:
+def _try(key: Key[Array, ""], env: Platform, policy: Policy, n: int) -> rollout.Outcome:
     """One rollout on each of n random domains; the same ones for the same key."""
     k_domains, k_rollouts = jax.random.split(key)
     return rollout.returns(env, policy, env.domain.sample(k_domains, n), jax.random.split(k_rollouts, (n, 1)))

@@ -7,7 +7,8 @@ from jax.flatten_util import ravel_pytree
 
 from spota.policies.contract import Contract
 from spota.policies.network import Linear
-from spota.sim.env import Env
+from spota.sim.env import Env, Platform
+from spota.sim.rollout import pure
 
 
 def linearise(env: Env) -> tuple[np.ndarray, np.ndarray]:
@@ -27,13 +28,13 @@ def linearise(env: Env) -> tuple[np.ndarray, np.ndarray]:
     return C @ A @ np.linalg.inv(C), C @ B
 
 
-def lqr(env: Env) -> Linear:
+def lqr(env: Platform) -> Linear:
     """The gains that minimise Σ oᵀQo + uᵀRu with the platform's `lqr_weights`."""
     if env.lqr_weights is None:
         raise ValueError(f"{env.name} has no equilibrium to balance at, so it has no LQR.")
     import scipy.linalg  # slow to import
 
-    A, B = linearise(env)
+    A, B = linearise(pure(env, "give the gains of a controller yourself, as a policy"))
     Q, R = (np.diag(weights) for weights in env.lqr_weights)
     P = scipy.linalg.solve_discrete_are(A, B, Q, R)
     gains = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)

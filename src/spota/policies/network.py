@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from spota.policies.contract import Contract
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.memory import refuse_beyond_memory
 
 
@@ -61,7 +61,7 @@ class Linear(eqx.Module):
         return _save(self, path)
 
 
-def fnn(key: Key[Array, ""], env: Env, hidden: tuple[int, ...] = (16, 16)) -> FNN:
+def fnn(key: Key[Array, ""], env: Platform, hidden: tuple[int, ...] = (16, 16)) -> FNN:
     """A network with orthogonal weights; the last layer is small, so that a new policy does little."""
     if not hidden or min(hidden) < 1:
         raise ValueError(f"hidden={hidden}: give the sizes of the hidden layers, e.g. (16, 16).")

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from spota.envs.ball_balancer import VOLTS, BallBalancer
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 
 class PD(eqx.Module):
@@ -23,7 +23,7 @@ class PD(eqx.Module):
         return self.k_servo * (wanted - theta) / VOLTS
 
 
-def pd(env: Env) -> PD:
+def pd(env: Platform) -> PD:
     """The controller, for the Ball-Balancer only."""
     if not isinstance(env, BallBalancer):
         raise ValueError(f"The PD controller is made for ball-balancer, not for {env.name}; use --policy lqr.")

@@ -12,7 +12,7 @@ from jaxtyping import Array, Key
 from spota.policies.controllers import own_controller
 from spota.policies.imitate import Round, imitate
 from spota.policies.network import FNN, fnn
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 Start = Literal["new", "controller"]
 ROUNDS = 6
@@ -21,7 +21,7 @@ ROUNDS = 6
 
 def first_policy(
     key: Key[Array, ""],
-    env: Env,
+    env: Platform,
     start: Start,
     hidden: tuple[int, ...] = (16, 16),
     report: Callable[[Round], None] | None = None,

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from spota.policies.start import Start
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 Learner = TypeVar("Learner", bound=PPO)
 
@@ -52,26 +52,26 @@ def default_domains(optimizer: Any) -> int:
     return MANY_DOMAINS if isinstance(optimizer, Analytic) else 10
 
 
-def default_start(env: Env) -> Start:
+def default_start(env: Platform) -> Start:
     """What a training starts from unless told otherwise."""
     return "controller" if env.name in FROM_CONTROLLER else "new"
 
 
-def reference_solver(env: Env) -> Analytic:
+def reference_solver(env: Platform) -> Analytic:
     """The solver for references unless told otherwise: they start from a trained policy, on domains of their own."""
     return REFERENCE if default_solver(env).horizon is None else assessing_solver(env)
 
 
-def assessing_solver(env: Env) -> Analytic:
+def assessing_solver(env: Platform) -> Analytic:
     """The solver for references of a policy that came from anywhere: it may be far from the best, so they need more."""
     return replace(default_solver(env), smoothing=0.0, rows=REFERENCE.rows)
 
 
-def default_solver(env: Env) -> Analytic:
+def default_solver(env: Platform) -> Analytic:
     """The solver for a platform unless told otherwise: gradients through the simulator."""
     return SETTINGS.get(env.name, Analytic())
 
 
-def tuned_ppo(kind: type[Learner], env: Env, **changes: Any) -> Learner:
+def tuned_ppo(kind: type[Learner], env: Platform, **changes: Any) -> Learner:
     """PPO, or a kind of it, with the settings that learn fastest on the platform."""
     return kind(**{**PPO_SETTINGS.get(env.name, {}), **changes})

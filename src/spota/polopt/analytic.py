@@ -16,10 +16,10 @@ import optax
 from jaxtyping import Array, Float, Key, PyTree
 
 from spota.polopt.checks import at_least_one, positive
+from spota.polopt.optimizer import Optimizer
 from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
 from spota.polopt.smoothing import smoothed
 from spota.polopt.soap import scale_by_soap
-from spota.polopt.solve import Optimizer
 from spota.sim import randomness, rollout
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env, Policy

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from spota.sim.checks import described
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 
 def at_least_one(settings: Any, *names: str) -> None:
@@ -25,7 +25,7 @@ def positive(settings: Any, *names: str) -> None:
             raise ValueError(f"{name} = {getattr(settings, name)}: must be positive.")
 
 
-def divides(name: str, value: int, env: Env) -> None:
+def divides(name: str, value: int, env: Platform) -> None:
     """Refuse a number that does not divide the steps of an episode, and name the next one that does."""
     if env.max_steps % value:
         fits = max(d for d in range(1, value) if env.max_steps % d == 0)

@@ -16,8 +16,8 @@ from jaxtyping import Array, Float, Key
 
 from spota.envs.catapult import MAX_EXTENSION, Catapult, mean_return, sample_optimum
 from spota.policies.network import FNN
+from spota.polopt.optimizer import Report, Solution
 from spota.polopt.rows import Score
-from spota.polopt.solve import Report, Solution
 from spota.polopt.solver import optimal, solves_all
 from spota.sim.env import Env
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from spota.policies.imitate import Round
-from spota.polopt.solve import Progress
+from spota.polopt.optimizer import Progress
 
 
 def imitation_progress(one: Round) -> Progress:

@@ -13,19 +13,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from spota.policies.network import FNN
 from spota.polopt.checks import at_least_one, divides, positive
+from spota.polopt.experience import Actor, Experience, explore, explore_on_host
 from spota.polopt.gae import advantages
+from spota.polopt.mesh import on_shards
+from spota.polopt.optimizer import Optimizer
 from spota.polopt.rows import AXIS, Rows, all_rows, my_share, sum_over_devices
 from spota.polopt.smoothing import smoothed
-from spota.polopt.solve import Optimizer
-from spota.sim import randomness, rollout
 from spota.sim.domain import Domains
-from spota.sim.env import Env
-
-EXPLORATION_STREAM = 2
+from spota.sim.env import Platform
+from spota.sim.host import HostEnv
+from spota.sim.rollout import pure
 
 
 class Critic(eqx.Module):
@@ -36,19 +38,6 @@ class Critic(eqx.Module):
     def __call__(self, observation: Float[Array, "d *n"]) -> Float[Array, "*n"]:
         """V(o)."""
         return self.body.features(observation)[0]
-
-
-class Actor(eqx.Module):
-    """The policy and how it explores: a = π(o) + exp(log_std) ε."""
-
-    policy: Any
-    log_std: Float[Array, "a"]
-
-    def log_likelihood(self, observation: Float[Array, "d *n"], action: Float[Array, "a *n"]) -> Float[Array, "*n"]:
-        """log N(a; π(o), std²)."""
-        log_std = self.log_std.reshape(-1, *(1,) * (action.ndim - 1))
-        z = (action - self.policy(observation)) * jnp.exp(-log_std)
-        return -0.5 * (z**2 + 2 * log_std + np.log(2 * np.pi)).sum(axis=0)
 
 
 class Nets(eqx.Module):
@@ -64,18 +53,6 @@ class PPOState(eqx.Module):
     nets: Nets
     adam: Any
     iteration: Int[Array, ""]
-
-
-class Experience(eqx.Module):
-    """Exploring rollouts side by side, batch last: what the policy saw, and what there was to see."""
-
-    observations: Float[Array, "T d n"]
-    ideals: Float[Array, "T d n"]
-    actions: Float[Array, "T a n"]
-    rewards: Float[Array, "T n"]
-    alive: Bool[Array, "T n"]
-    last_ideal: Float[Array, "d n"]
-    survived: Bool[Array, "n"]
 
 
 class Batch(eqx.Module):
@@ -142,7 +119,7 @@ class PPO(Optimizer):
         del n
         return self.smoothing
 
-    def check(self, env: Env):
+    def check(self, env: Platform):
         """Refuse an environment whose steps the minibatches do not divide."""
         divides("minibatches", self.minibatches, env)
 
@@ -154,22 +131,44 @@ class PPO(Optimizer):
             minibatches=10, initial_std=1.0, evaluate_every=5,
         )  # fmt: skip
 
-    def begin(self, key: Key[Array, ""], env: Env, policy: FNN) -> PPOState:
+    def begin(self, key: Key[Array, ""], env: Platform, policy: FNN) -> PPOState:
         """A new critic, a new optimizer, exploration as at the start."""
         actor = Actor(policy, jnp.full(len(env.actions), np.log(self.initial_std), jnp.float32))
         nets = Nets(actor, new_critic(key, policy))
         return PPOState(nets, self._optimizer().init(cast(Any, nets)), jnp.int32(0))
 
-    def update(self, env: Env, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
+    def update(self, env: Platform, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect rollouts on the domains and learn from them."""
-        k_rows, k_smooth, k_learn = jax.random.split(key, 3)
-        rows = smoothed(k_smooth, env.domain, all_rows(domains, k_rows, self.rollouts), self.smoothing)
+        rows, k_learn = self.tried(env, domains, key, self.rollouts)
         return self.learn(env, rows, k_learn, state)
 
-    def learn(self, env: Env, rows: Rows, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
+    def tried(self, env: Platform, domains: Domains, key: Key[Array, ""], rollouts: int) -> tuple[Rows, Key[Array, ""]]:
+        """What an update runs, so many rollouts a domain, and the key that is left to learn."""
+        k_rows, k_smooth, k_learn = jax.random.split(key, 3)
+        return smoothed(k_smooth, env.domain, all_rows(domains, k_rows, rollouts), self.smoothing), k_learn
+
+    def learn(self, env: Platform, rows: Rows, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect these rows, each device its share, then several passes of minibatch updates."""
-        batch = judged(self, env, state.nets, explore(env, my_share(rows), state.nets.actor))
-        return self.fit(batch, key, state)
+        return self.learn_from(env, explore(pure(env), my_share(rows), state.nets.actor), key, state)
+
+    def learn_from(
+        self, env: Platform, seen: Experience, key: Key[Array, ""], state: PPOState
+    ) -> tuple[PPOState, dict]:
+        """Several passes of minibatch updates, from this device's share of the experience."""
+        return self.fit(judged(self, env, state.nets, seen), key, state)
+
+    def update_on_host(
+        self, env: HostEnv, mesh: Mesh, keys: Key[Array, "P"], domains: dict[str, Float[Array, "P n"]], states: PPOState
+    ) -> tuple[PPOState, dict]:
+        """The same on a host environment: experience from its machines, then the compiled passes."""
+        rows, k_learn = tried_rows(self, env, keys, domains, self.rollouts)
+        return self.learn_on_host(env, mesh, rows, k_learn, states)
+
+    def learn_on_host(
+        self, env: HostEnv, mesh: Mesh, rows: Rows, keys: Key[Array, "P"], states: PPOState
+    ) -> tuple[PPOState, dict]:
+        """Collect these rows of all problems and learn from them."""
+        return _learned(self, env, mesh, keys, explore_on_host(env, rows, states.nets.actor), states)
 
     def fit(self, batch: Batch, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """All updates of an iteration; each pass takes the time steps in another order."""
@@ -206,6 +205,21 @@ class PPO(Optimizer):
         return optax.flatten(optax.chain(optax.clip_by_global_norm(self.clip_norm), optax.adam(rate)))
 
 
+@eqx.filter_jit
+def tried_rows(
+    ppo: PPO, env: Platform, keys: Key[Array, "P"], domains: dict[str, Float[Array, "P n"]], rollouts: int
+) -> tuple[Rows, Key[Array, "P"]]:
+    """The rows of all problems."""
+    return jax.vmap(lambda key, own: ppo.tried(env, own, key, rollouts))(keys, domains)
+
+
+@eqx.filter_jit
+def _learned(
+    ppo: PPO, env: Platform, mesh: Mesh, keys: Key[Array, "P"], seen: Experience, states: PPOState
+) -> tuple[PPOState, dict]:
+    return on_shards(mesh, lambda key, own, state: ppo.learn_from(env, my_share(own), key, state), keys, seen, states)
+
+
 def new_critic(key: Key[Array, ""], policy: FNN) -> Critic:
     """A critic of the policy's size that says one half everywhere."""
     sizes = (len(policy.contract.observations), *policy.hidden, 1)
@@ -216,30 +230,7 @@ def new_critic(key: Key[Array, ""], policy: FNN) -> Critic:
     return Critic(FNN(tuple(weights), tuple(biases), policy.contract))
 
 
-def exploring(actor: Actor) -> rollout.Act:
-    """Act with noise, drawn from the rollout's own key."""
-
-    def act(key, t, observation):
-        noise = randomness.normals(key, t, EXPLORATION_STREAM, actor.log_std.shape[0])
-        return actor.policy(observation) + jnp.exp(actor.log_std)[:, None] * noise
-
-    return act
-
-
-def explore(env: Env, rows: Rows, actor: Actor) -> Experience:
-    """Roll out with exploration."""
-    words, act = randomness.words(rows.keys), exploring(actor)
-
-    def body(world, t):
-        after, step = rollout.advance(env, act, rows.domains, words, t, world)
-        return after, (step.observation, world.ideal, step.action, step.reward, step.alive)
-
-    start = rollout.begin(env, rows.domains, rows.keys)
-    world, steps = jax.lax.scan(body, start, jnp.arange(env.max_steps))
-    return Experience(*steps, world.ideal, world.alive)
-
-
-def judged(ppo: PPO, env: Env, nets: Nets, seen: Experience) -> Batch:
+def judged(ppo: PPO, env: Platform, nets: Nets, seen: Experience) -> Batch:
     """Advantages, value targets and likelihoods for the updates."""
     observations, ideals, actions = (jnp.moveaxis(x, 1, 0) for x in (seen.observations, seen.ideals, seen.actions))
     rewards = (1 - ppo.gamma) * seen.rewards / max(abs(env.max_reward), abs(env.min_reward))

@@ -23,11 +23,12 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from spota.polopt.checks import refuse_another_kind, refuse_nan
+from spota.polopt.optimizer import Optimizer, Progress, Report, Solution, evaluations_of_each, refuse_host
 from spota.polopt.rows import Score
-from spota.polopt.solve import Optimizer, Progress, Report, Solution, evaluations_of_each, solve_many
+from spota.polopt.solve import solve_many
 from spota.sim import rollout
 from spota.sim.domain import Domains, count
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 S = TypeVar("S")
 
@@ -39,7 +40,7 @@ class Solver(Protocol):
     def __call__(
         self,
         keys: Key[Array, "P"],
-        env: Env,
+        env: Any,
         domains: dict[str, Float[Array, "P n"]],
         inits: Any,
         report: Report | None = None,
@@ -49,7 +50,7 @@ class Solver(Protocol):
         ...
 
 
-Solve = Callable[[Key[Array, ""], Env, Domains, Any], Any]
+Solve = Callable[[Key[Array, ""], Any, Domains, Any], Any]
 """(key, platform, domains, start) → policy: an optimizer of one's own, for one problem."""
 AnyOptimizer = Optimizer | Solver | Solve
 ARGUMENTS = ("key", "env", "domains", "start")
@@ -87,9 +88,10 @@ def with_effort(optimizer: AnyOptimizer, factor: int) -> AnyOptimizer | None:
     return replace(settings, iterations=factor * settings.iterations)
 
 
-def check_optimizer(optimizer: Any, env: Env) -> None:
+def check_optimizer(optimizer: Any, env: Platform) -> None:
     """Refuse what is no optimizer, and settings that do not fit the platform, before any work begins."""
     if isinstance(optimizer, Optimizer):
+        refuse_host(optimizer, env)
         optimizer.check(env)
     elif isinstance(optimizer, type):
         raise ValueError(f"{name_of(optimizer)} is a class; give an object of it: {name_of(optimizer)}().")
@@ -109,7 +111,7 @@ def name_of(optimizer: Any) -> str:
 def one_by_one(
     solve: Solve,
     keys: Key[Array, "P"],
-    env: Env,
+    env: Platform,
     domains: dict[str, Float[Array, "P n"]],
     inits: Any,
     report: Report | None = None,
@@ -141,7 +143,7 @@ def _check_arguments(solve: Callable[..., Any]) -> None:
         ) from error
 
 
-def _solved(solve: Solve, key: Key[Array, ""], env: Env, domains: Domains, start: Any) -> Solution:
+def _solved(solve: Solve, key: Key[Array, ""], env: Platform, domains: Domains, start: Any) -> Solution:
     """One problem: what the function finds, or its start where that earns as much."""
     k_solve, k_evaluate = jax.random.split(key)
     found = _checked(name_of(solve), solve(k_solve, env, domains, start), start)
@@ -160,7 +162,7 @@ def _checked(name: str, found: Any, start: Any) -> Any:
     return jax.tree.map(lambda new, old: jnp.asarray(new, jnp.asarray(old).dtype), found, start)
 
 
-def _evaluated(key: Key[Array, ""], env: Env, domains: Domains, policy: Any) -> Score:
+def _evaluated(key: Key[Array, ""], env: Platform, domains: Domains, policy: Any) -> Score:
     """The same random numbers for every policy that has the same key."""
     n = count(domains)
     outcome = rollout.returns(env, policy, domains, jax.random.split(key, (n, evaluations_of_each(n))))
@@ -173,7 +175,7 @@ def _stacked(solved: list[Solution]) -> Solution:
     return eqx.tree_at(lambda s: s.evaluated_at, many, solved[0].evaluated_at)
 
 
-def _progress(solved: list[Solution], problems: int, env: Env, n: int) -> Progress:
+def _progress(solved: list[Solution], problems: int, env: Platform, n: int) -> Progress:
     """A word after each problem, about those that are solved; of steps only those of the evaluation are known."""
     found = _stacked(solved)
     return Progress(

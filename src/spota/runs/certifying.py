@@ -23,7 +23,7 @@ from spota.policies.controllers import Beside, beside_controller
 from spota.runs.directory import Run
 from spota.runs.plan import Plan
 from spota.runs.training import UNSEEN, progress_figures
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 
 FIGURES = (
     "n_c", "n_r", "ucbog", "mean_gap", "effort_margin", "effort_gain", "negative_share", "reference_improvement",
@@ -32,7 +32,7 @@ FIGURES = (
 """What metrics.jsonl and result.json say about an iteration; its certificate says all."""
 
 
-def certify(plan: Plan, env: Env, run: Run | None = None, report: Listener | None = None) -> Result:
+def certify(plan: Plan, env: Platform, run: Run | None = None, report: Listener | None = None) -> Result:
     """Algorithm 1 as planned."""
     memo, listener = _kept(run, report)
     result = spota(
@@ -47,7 +47,7 @@ def certify(plan: Plan, env: Env, run: Run | None = None, report: Listener | Non
     return result
 
 
-def with_controller(plan: Plan, env: Env, policy: Policy, iteration: int, run: Run) -> Beside | None:
+def with_controller(plan: Plan, env: Platform, policy: Policy, iteration: int, run: Run) -> Beside | None:
     """The policy of an iteration beside the platform's controller on unseen domains; None without one."""
     if env.controller is None:
         return None
@@ -59,7 +59,7 @@ def with_controller(plan: Plan, env: Env, policy: Policy, iteration: int, run: R
 
 def assess(
     plan: Plan,
-    env: Env,
+    env: Platform,
     policy: Policy,
     run: Run | None = None,
     report: Listener | None = None,

@@ -19,7 +19,7 @@ from spota.polopt.analytic import Analytic
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO
 from spota.polopt.solve import Optimizer
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.objects import is_reference, named
 from spota.text import suggest
 
@@ -95,7 +95,7 @@ def override(base: T, values: Mapping[str, Any], where: str) -> T:
     return replace(typing.cast(Any, base), **_fitted(type(base), values, where, base))
 
 
-ALGORITHMS: dict[str, Callable[[Env], Any]] = {
+ALGORITHMS: dict[str, Callable[[Platform], Any]] = {
     "default": default_solver,
     "ppo": lambda env: tuned_ppo(PPO, env),
     "udr": lambda env: tuned_ppo(PPO, env, fresh_domains=True, smoothing=0.0),
@@ -108,7 +108,7 @@ SOLVERS = ("default", "ppo", "epopt", "analytic")
 Preset = Literal["tuned", "quick", "paper"]
 
 
-def optimizer(name: str, env: Env, preset: Preset = "tuned") -> Any:
+def optimizer(name: str, env: Platform, preset: Preset = "tuned") -> Any:
     """The optimizer of that name: with our settings (`tuned`), or with the paper's where it has them."""
     if name not in ALGORITHMS:
         raise ValueError(f"There is no algorithm {name!r}; {suggest(name, ALGORITHMS)}")
@@ -122,7 +122,7 @@ def optimizer(name: str, env: Env, preset: Preset = "tuned") -> Any:
     return replace(tuned.paper(), fresh_domains=tuned.fresh_domains)
 
 
-def solvers(name: str, env: Env, preset: Preset = "tuned") -> tuple[Any, Any]:
+def solvers(name: str, env: Platform, preset: Preset = "tuned") -> tuple[Any, Any]:
     """The optimizers of that name inside SPOTA, the candidate's and the references'.
 
     `default` is the platform's best, and the closed form where there is one; `file.py:name` is someone's own. `paper`

@@ -15,7 +15,7 @@ from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import check_optimizer, is_optimal
 from spota.runs import config
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.identity import code_sha256, platform_sha256
 from spota.sim.objects import is_reference, recorded
 from spota.text import suggest
@@ -115,7 +115,7 @@ def _recorded(head: Plan) -> Plan:
     return replace(head, env=recorded(head.env), solver=recorded(head.solver), policy=policy, against=against)
 
 
-def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
+def complete(head: Plan, env: Platform, layers: Sequence[Layer]) -> Plan:
     """Fill in the preset's settings and optimizers, changed by the layers in their order."""
     parts = _assessing(head, env, layers) if head.algo == "assess" else _training(head, env)
     for where, layer in layers:
@@ -129,7 +129,7 @@ def complete(head: Plan, env: Env, layers: Sequence[Layer]) -> Plan:
     return replace(head, env_sha256=platform_sha256(env), solver_sha256=code_sha256(*own) if own else None, **parts)
 
 
-def _training(head: Plan, env: Env) -> dict[str, Any]:
+def _training(head: Plan, env: Platform) -> dict[str, Any]:
     """The settings of a run that trains until it is certified."""
     candidate, reference = config.solvers(head.solver, env, head.preset)
     settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate))
@@ -146,7 +146,7 @@ def _sizes(preset: str, optimizer: Any) -> dict[str, int]:
     return many if isinstance(optimizer, Analytic) or is_optimal(optimizer) else few
 
 
-def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:
+def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, Any]:
     """The settings of an assessment: references have their whole training, whatever the preset."""
     _, reference = config.solvers(head.solver, env, head.preset)
     if reference == reference_solver(env):
@@ -175,7 +175,7 @@ def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tu
     return {"spota": {name: value for name, value in told.items() if value is not None}}
 
 
-def preset_settings(preset: config.Preset, env: Env) -> Spota:
+def preset_settings(preset: config.Preset, env: Platform) -> Spota:
     """The settings of Algorithm 1 in a preset."""
     if preset != "paper":
         return Spota.tuned(env, **QUICK) if preset == "quick" else Spota.tuned(env)

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from spota.envs import make
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.identity import platform_sha256
 from spota.sim.objects import is_reference, refuse_inside
 
 
-def platform_of(directory: Path, settings: Mapping[str, Any]) -> Env:
+def platform_of(directory: Path, settings: Mapping[str, Any]) -> Platform:
     """The platform; one of someone's own must be the one that the run was made with."""
     refuse_code_inside(directory, settings)
     name = str(settings.get("env"))

@@ -23,7 +23,7 @@ from spota.polopt.solve import Progress, Report, Solution, solve
 from spota.runs import config
 from spota.runs.directory import Run
 from spota.sim.domain import Domains
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.identity import platform_sha256
 from spota.sim.objects import recorded
 from spota.sim.rollout import Outcome, returns
@@ -106,7 +106,7 @@ class Trained:
     """A trained policy and what it earns."""
 
     settings: Training
-    env: Env
+    env: Platform
     solution: Solution
     unseen: Outcome
     beside: Beside | None
@@ -217,7 +217,7 @@ def worst_mean(values: np.ndarray, share: float = WORST) -> float:
     return float(np.sort(values)[:lowest].mean())
 
 
-def _first(settings: Training, env: Env, key: Any, run: Run, listen: Listen | None) -> tuple[FNN, float]:
+def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen | None) -> tuple[FNN, float]:
     """The policy before the first update, and the seconds that it took; an imitation is a block of the run."""
     new = fnn(key, env, settings.hidden)
     if settings.start == "new":
@@ -241,7 +241,7 @@ def _first(settings: Training, env: Env, key: Any, run: Run, listen: Listen | No
 
 
 def _solve(
-    settings: Training, env: Env, key: Any, domains: Domains, init: FNN, run: Run, report: Report | None
+    settings: Training, env: Platform, key: Any, domains: Domains, init: FNN, run: Run, report: Report | None
 ) -> Arrays:
     began, best = time.perf_counter(), None
 

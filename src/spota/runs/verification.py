@@ -26,7 +26,7 @@ from spota.policies import fingerprint
 from spota.runs import config, plan
 from spota.runs.directory import AS_MADE, CONFIG, edited_config, fingerprint_of
 from spota.runs.platforms import refuse_code_inside
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.stats.split import gap_at_least
 
 TOLERANCE = 1e-5
@@ -187,7 +187,7 @@ class _Replay:
     """A memo that gives the blocks as they are, but computes every certificate anew and compares."""
 
     blocks: Mapping[str, Arrays]
-    env: Env
+    env: Platform
     wrong: list[str] = field(default_factory=list)
     computed: Certificate | None = None
 
@@ -236,7 +236,7 @@ def _refuse_other_platform(directory: Path, chosen: plan.Plan) -> None:
         raise ValueError(f"the code of {chosen.env} is another one than that of the run.")
 
 
-def _replay(chosen: plan.Plan, env: Env, directory: Path, memo: Memo) -> None:
+def _replay(chosen: plan.Plan, env: Platform, directory: Path, memo: Memo) -> None:
     key = jax.random.key(chosen.seed)
     if chosen.algo == "spota":
         spota(key, env, chosen.candidate, chosen.spota, references=chosen.reference, memo=memo)
@@ -248,7 +248,7 @@ def _replay(chosen: plan.Plan, env: Env, directory: Path, memo: Memo) -> None:
     )  # fmt: skip
 
 
-def _assessed(chosen: plan.Plan, env: Env, directory: Path) -> Policy:
+def _assessed(chosen: plan.Plan, env: Platform, directory: Path) -> Policy:
     """The policy that was assessed: as the run keeps it or, if it is not a network, where it came from."""
     kept = directory / "policy.npz"
     return policies.find(kept if kept.is_file() else chosen.policy or "nothing", env)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.errors import ConcretizationTypeError, TracerArrayConversionError, TracerBoolConversionError
 
-from spota.sim.env import Env, Policy, Signal
+from spota.sim.env import Env, Platform, Policy, Signal
 from spota.text import suggest
 
 PACKAGE = str(Path(__file__).parent.parent)
@@ -26,9 +26,14 @@ SEVERAL = 3
 
 
 @functools.lru_cache(maxsize=64)
-def check_env(env: Env) -> None:
-    """Refuse a platform whose methods do not fit its signals, its table or each other."""
+def check_env(env: Platform) -> None:
+    """Refuse a platform whose methods do not fit its signals, its table or each other.
+
+    What a host environment does is looked at when it runs.
+    """
     _check_signals(env)
+    if not isinstance(env, Env):
+        return
     scalar = jax.ShapeDtypeStruct((), jnp.float32)
     action = tuple(scalar for _ in env.actions)
     xi = _traced(env, "params", lambda domain: env.params(_Table(env, domain)), dict.fromkeys(env.domain, scalar))
@@ -39,7 +44,7 @@ def check_env(env: Env) -> None:
     _check_tuple(env, "danger", _traced(env, "danger", env.danger, state, xi), None)
 
 
-def check_policy(env: Env, policy: Policy) -> None:
+def check_policy(env: Platform, policy: Policy) -> None:
     """Refuse a policy that does not return one row for each actuator."""
     if not callable(policy):
         raise ValueError(f"The policy is {policy!r}, which cannot be called; give a function: observation → action.")
@@ -108,7 +113,7 @@ def users_line(error: BaseException) -> str:
     return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}: {own[-1].line})" if own else ""
 
 
-def _check_signals(env: Env) -> None:
+def _check_signals(env: Platform) -> None:
     for kind in ("observations", "actions"):
         signals = getattr(env, kind)
         if not signals or not all(isinstance(signal, Signal) for signal in signals):

@@ -16,7 +16,7 @@ from jaxtyping import Array, Key
 from spota.files.atomic import write_json
 from spota.files.documents import check, check_format, read_json
 from spota.sim.domain import DomainDistribution, Domains, count
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 FORMAT = 1
 """`spota/files/schemas/domain-set.schema.json` says what is in it."""
@@ -43,12 +43,12 @@ class DomainSet:
         return write_json(Path(path), self.to_dict())
 
 
-def draw(key: Key[Array, ""], env: Env, n: int, seed: int) -> DomainSet:
+def draw(key: Key[Array, ""], env: Platform, n: int, seed: int) -> DomainSet:
     """n domains from the platform's distribution; `seed` is written down so that others know where they come from."""
     return DomainSet(env.name, seed, env.domain, env.domain.sample(key, n))
 
 
-def load(path: str | Path, env: Env) -> DomainSet:
+def load(path: str | Path, env: Platform) -> DomainSet:
     """Read a set; one that is damaged, of another platform or without some parameter is refused."""
     path = Path(path)
     told = _read(path)

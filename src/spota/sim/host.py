@@ -18,7 +18,7 @@ HostDomains = Mapping[str, Float[np.ndarray, "n"]]
 """Domains by name, as the host has them."""
 
 
-class MachineFault(Exception):
+class MachineError(Exception):
     """What `Machines` may raise when one of them breaks: which one, so that the error can name its domain."""
 
     def __init__(self, machine: int, what: str):

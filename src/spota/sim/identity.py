@@ -22,7 +22,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.marginals import Marginal
 
 HOOKS = ("__post_init__", "__call__", "__getattr__")
@@ -30,7 +30,7 @@ HOOKS = ("__post_init__", "__call__", "__getattr__")
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-def platform_sha256(env: Env) -> str:
+def platform_sha256(env: Platform) -> str:
     """The platform's identity."""
     digest = hashlib.sha256(env.name.encode())
     for part in _Walk(type(env).__module__).object(env):

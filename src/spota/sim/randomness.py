@@ -14,6 +14,9 @@ from jaxtyping import Array, Float, Int, Key, UInt32
 Words = UInt32[Array, "2 *n"]
 """A rollout's key as two words, batch last."""
 
+MACHINE_STREAM = 3
+"""Of the seeds that simulators on the host get; noise and exploration have streams of their own."""
+
 _STEP = np.uint32(0x9E3779B9)
 _CHANNEL = np.uint32(0x85EBCA6B)
 
@@ -38,6 +41,11 @@ def seed_of(key: Key[Array, ""]) -> int:
 def words(keys: Key[Array, "*n"]) -> Words:
     """The two words of each key, batch last."""
     return jnp.moveaxis(jax.random.key_data(keys), -1, 0)[:2]
+
+
+def seeds(keys: Key[Array, "n"]) -> UInt32[np.ndarray, "n"]:
+    """A seed for a simulator on the host, of each rollout's key."""
+    return np.asarray(_hash(words(keys), jnp.int32(0), MACHINE_STREAM, 1)[0])
 
 
 def normals(key: Words, step: Int[Array, ""], stream: int, channels: int) -> Float[Array, "channels *n"]:

@@ -1,11 +1,13 @@
 """Run policies on domains: `collect` keeps the trajectories, `returns` only their sums (eq_edr, eq_SPn).
 
-This is the seam between compiled code and the host. Everything in a rollout depends on its own domain and key only:
+This is the seam between compiled code and the host: pure environments run here as one program, host environments in
+`host_rollout`, and nobody above knows which. Everything in a rollout depends on its own domain and key only:
 the same keys give two policies the same start states and the same noise, and a rollout is the same alone and inside
 a batch, on one device or several.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,20 +15,19 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from spota.sim import devices, randomness
+from spota.sim import devices, host_groups, host_rollout, randomness
 from spota.sim.checks import check_env, check_policy
 from spota.sim.domain import Domains, repeat
 from spota.sim.effects import scale_and_clip
-from spota.sim.env import Env, Policy, Trajectories
+from spota.sim.env import Env, Platform, Policy, Trajectories
+from spota.sim.host import HostEnv
+from spota.sim.host_rollout import Act
 
 CHUNK = 2048
 """Rollouts that a device runs at once: enough to vectorise, few enough for its cache."""
 
 KEPT = ("observation", "command")
 """What a gradient's way back keeps of every step, besides the state: drawing the noise again would cost more."""
-
-Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]
-"""How a rollout chooses actions: (key words, step, observation) → action; exploration draws from the words."""
 
 
 class World(eqx.Module):
@@ -43,14 +44,14 @@ class World(eqx.Module):
 
 
 class Step(eqx.Module):
-    """What happened in one step of all rollouts; `command` is what acted, in physical units."""
+    """What happened in one step of all rollouts, or in T of them; `command` is what acted, in physical units."""
 
     state: PyTree
-    observation: Float[Array, "d n"]
-    action: Float[Array, "a n"]
-    command: Float[Array, "a n"]
-    reward: Float[Array, "n"]
-    alive: Bool[Array, "n"]
+    observation: Float[Array, "*T d n"]
+    action: Float[Array, "*T a n"]
+    command: Float[Array, "*T a n"]
+    reward: Float[Array, "*T n"]
+    alive: Bool[Array, "*T n"]
 
 
 class Outcome(eqx.Module):
@@ -60,16 +61,20 @@ class Outcome(eqx.Module):
     survived: Bool[Array, "n m"]
 
 
-def returns(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n m"], *, discount: float = 1.0) -> Outcome:
+def returns(
+    env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n m"], *, discount: float = 1.0
+) -> Outcome:
     """Run m rollouts on each of n domains; `discount=1` sums the rewards (eq_edr)."""
     check(env, domains)
     check_policy(env, policy)
     n, m = keys.shape
-    policy, rows = devices.replicate(policy), (repeat(domains, m), keys.reshape(-1))
-    parts = [
-        (_returns(env, policy, *piece, jnp.float32(discount)), size) for piece, size in devices.chunks(rows, CHUNK)
-    ]
-    total, survived = devices.gather(parts)
+    rows = repeat(domains, m), keys.reshape(-1)
+    if isinstance(env, HostEnv):
+        one, grouped, own = alone(policy), {name: x[None] for name, x in rows[0].items()}, rows[1][None]
+        found = host_groups.group_returns(env, acting_with, one, grouped, own, discount)
+        total, survived = (jnp.asarray(x[0]) for x in found)
+    else:
+        total, survived = _compiled_returns(pure(env), policy, *rows, discount)
     if jnp.isnan(total).any():
         bad = int(jnp.isnan(total).argmax()) // m
         raise ValueError(
@@ -79,21 +84,51 @@ def returns(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n m"],
     return Outcome(total.reshape(n, m), survived.reshape(n, m))
 
 
-def collect(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Trajectories:
+def _compiled_returns(
+    env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"], discount: float
+) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
+    """All rollouts in chunks over the devices."""
+    policy = devices.replicate(policy)
+    pieces = devices.chunks((domains, keys), CHUNK)
+    return devices.gather([(_returns(env, policy, *piece, jnp.float32(discount)), size) for piece, size in pieces])
+
+
+def collect(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Trajectories:
     """Run one rollout per domain and keep everything but the states."""
     check(env, domains)
     check_policy(env, policy)
-    return _collect(env, policy, domains, keys)
+    if isinstance(env, HostEnv):
+        steps, end = _watch_on_host(env, policy, domains, keys)
+        last = host_rollout.look(env, domains, keys, end.ideal)
+        return Trajectories(steps.observation, steps.action, steps.reward, steps.alive, last, end.alive)
+    return _collect(pure(env), policy, domains, keys)
 
 
-def watch(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Step:
-    """Run one rollout per domain and keep every step with its true state: leaves are [T, …, n]."""
+def watch(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Step:
+    """Run one rollout per domain and keep every step with its true state: leaves are [T, …, n].
+
+    The state of a host environment is hidden; its ideal observation stands for it.
+    """
     check(env, domains)
     check_policy(env, policy)
-    return _watch(env, policy, domains, keys)[1]
+    if isinstance(env, HostEnv):
+        return _watch_on_host(env, policy, domains, keys)[0]
+    return _watch(pure(env), policy, domains, keys)[1]
 
 
-def check(env: Env, domains: Domains):
+def pure(env: Platform, instead: str = "train with --solver ppo, which needs no gradients of it") -> Env:
+    """The platform, if gradients and compiled programs can go through it; `instead` says what to do if not."""
+    if isinstance(env, Env):
+        return env
+    raise ValueError(f"{env.name} is simulated outside of jax, so that nothing can be differentiated there; {instead}.")
+
+
+def alone(policy: Any) -> Any:
+    """One policy with the leading axis of several."""
+    return jax.tree.map(lambda x: jnp.asarray(x)[None] if eqx.is_array_like(x) else x, policy)
+
+
+def check(env: Platform, domains: Domains):
     """Refuse a platform that does not fit itself, and domains that do not fit it, before anything is compiled."""
     check_env(env)
     env.domain.check(domains)
@@ -151,6 +186,16 @@ def acting_with(policy: Policy) -> Act:
 def _batched(method: Callable) -> Callable:
     """Platforms are written for one domain; here the batch is their last axis."""
     return jax.vmap(method, in_axes=-1, out_axes=-1)
+
+
+def _watch_on_host(
+    env: HostEnv, policy: Policy, domains: Domains, keys: Key[Array, "n"]
+) -> tuple[Step, host_rollout.End]:
+    grouped = {name: column[None] for name, column in domains.items()}
+    steps, end = jax.tree.map(
+        lambda x: jnp.asarray(x[0]), host_groups.group_steps(env, acting_with, alone(policy), grouped, keys[None])
+    )
+    return Step(steps.ideal, steps.observation, steps.action, steps.command, steps.reward, steps.alive), end
 
 
 @eqx.filter_jit

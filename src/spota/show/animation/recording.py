@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.sim import rollout
 from spota.sim.domain import Domains, count
-from spota.sim.env import Env, Policy, Signal
+from spota.sim.env import Env, Platform, Policy, Signal
 
 FRAMES_PER_SECOND = 50
 
@@ -68,9 +68,10 @@ class Recording:
         return f"return {self.returns[-1]:.0f} of {self.max_return:.0f}, {end}"
 
 
-def record(env: Env, policy: Policy, domain: Domains, key: Key[Array, ""], *, caption: str = "") -> Recording:
+def record(env: Platform, policy: Policy, domain: Domains, key: Key[Array, ""], *, caption: str = "") -> Recording:
     """Run one rollout on one domain and keep what a picture of it needs."""
     scene, geometry = _picture_of(env.name)
+    env = rollout.pure(env, "it has no animation")
     if count(domain) != 1:
         raise ValueError(f"{count(domain)} domains were given; an animation shows one, e.g. env.domain.nominal().")
     steps = rollout.watch(env, policy, domain, key[None])

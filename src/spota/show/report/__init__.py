@@ -14,14 +14,14 @@ from spota.show.report.material import Material
 from spota.show.report.page import page
 from spota.show.report.reading import read
 from spota.show.report.story import Story
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 __all__ = ["Evaluation", "Material", "Story", "Tell", "page", "read", "write", "write_comparison"]
 
 
 def write(
     directory: str | Path,
-    env: Env | None = None,
+    env: Platform | None = None,
     *,
     out: str | Path | None = None,
     full: bool = True,

@@ -26,7 +26,7 @@ from spota.show.report.failures import Failed, Failures, Values, examples, trait
 from spota.show.report.story import Story
 from spota.sim import rollout
 from spota.sim.domain import Domains
-from spota.sim.env import Env, Policy, Signal
+from spota.sim.env import Platform, Policy, Signal
 from spota.stats.split import FAILURE, crash_level
 
 FORMAT = 2
@@ -105,7 +105,7 @@ class _Shown:
     key: Key[Array, ""]
 
 
-def evaluate_run(story: Story, env: Env | None = None, full: bool = True, tell: Tell | None = None) -> Evaluation:
+def evaluate_run(story: Story, env: Platform | None = None, full: bool = True, tell: Tell | None = None) -> Evaluation:
     """The figures of the run's policy: from evaluation.json if they are there, else computed and written to it.
 
     `env` is the platform of a run that was given its own as a Python object.
@@ -124,7 +124,7 @@ def evaluate_run(story: Story, env: Env | None = None, full: bool = True, tell: 
     return found
 
 
-def find_policy(story: Story, env: Env | None = None) -> tuple[Env, Policy]:
+def find_policy(story: Story, env: Platform | None = None) -> tuple[Platform, Policy]:
     """The platform and the policy that the run keeps or assesses; it must be the one that its certificate speaks of."""
     if env is None and story.own_platform:
         raise NoPolicyError(
@@ -158,7 +158,7 @@ def attribution_others(directory: Path, policy: Policy) -> dict[str, Policy]:
 
 
 def compute(
-    env: Env,
+    env: Platform,
     policy: Policy,
     name: str,
     full: bool,
@@ -189,14 +189,14 @@ def compute(
     )
 
 
-def _try(k_domains: Key[Array, ""], k_rollouts: Key[Array, ""], env: Env, policy: Policy, say: Tell) -> _Tried:
+def _try(k_domains: Key[Array, ""], k_rollouts: Key[Array, ""], env: Platform, policy: Policy, say: Tell) -> _Tried:
     say("random domains", 0.0)
     domains, keys = env.domain.sample(k_domains, DRAWN), jax.random.split(k_rollouts, DRAWN)
     outcome = rollout.returns(env, policy, domains, keys[:, None])
     return _Tried(domains, keys, np.asarray(outcome.returns[:, 0], np.float64))
 
 
-def _failures(env: Env, tried: _Tried, level: float | None) -> tuple[Failures, Failed]:
+def _failures(env: Platform, tried: _Tried, level: float | None) -> tuple[Failures, Failed]:
     """The machines on which the policy fails, by the certificate's level or by one of these rollouts."""
     level = crash_level(tried.returns) if level is None else level
     shortfall = FAILURE * (env.max_return - env.min_return)
@@ -206,7 +206,7 @@ def _failures(env: Env, tried: _Tried, level: float | None) -> tuple[Failures, F
     return Failures(DRAWN, int(failed.sum()), level, shortfall, rare, traits(drawn, failed)), failed
 
 
-def _usual(env: Env, tried: _Tried, told: attribution.Explanation | None) -> list[_Shown]:
+def _usual(env: Platform, tried: _Tried, told: attribution.Explanation | None) -> list[_Shown]:
     """The nominal, the typical and the worst machine; the random numbers are those that made it typical or worst."""
     order = np.argsort(tried.returns, kind="stable")
     typical = _Shown("typical domain", *tried.at(int(order[DRAWN // 2])))
@@ -222,14 +222,14 @@ def _failing(tried: _Tried, failed: Failed) -> list[_Shown]:
     return [_Shown(caption, *tried.at(i)) for caption, i in zip(captions, chosen, strict=True)]
 
 
-def _recordings(env: Env, policy: Policy, shown: Sequence[_Shown], say: Tell) -> tuple[Recording, ...]:
+def _recordings(env: Platform, policy: Policy, shown: Sequence[_Shown], say: Tell) -> tuple[Recording, ...]:
     if env.name not in ANIMATED:
         return ()
     say("animated rollouts", 0.0)
     return tuple(record(env, policy, one.domain, one.key, caption=one.caption) for one in shown)
 
 
-def _sweeps(key: Key[Array, ""], env: Env, policy: Policy, say: Tell):
+def _sweeps(key: Key[Array, ""], env: Platform, policy: Policy, say: Tell):
     names = varied(env.domain)
     for i, name in enumerate(names):
         say("sweeps", i / len(names))

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from spota.certify.certificate import Certificate
 from spota.envs import PLATFORMS
 from spota.runs.platforms import platform_of
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.sim.objects import is_reference
 
 Kind = Literal["spota", "assess", "training"]
@@ -86,7 +86,7 @@ class Story:
         """Whether the platform is a Python object, which no command can name."""
         return "platform" in self.config or not (self.env in PLATFORMS or is_reference(self.env))
 
-    def find_platform(self) -> Env:
+    def find_platform(self) -> Platform:
         """The platform, by its name or from the file that the run was made with."""
         return platform_of(self.directory, {"env": self.env, **self.config})
 
