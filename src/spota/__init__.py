@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spota.sim.host import HostEnv
     from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
     from spota.sim.rollout import collect, returns
+    from spota.sim.soundness import check
 
 __all__ = [
     "FNN",
@@ -38,6 +39,7 @@ __all__ = [
     "TruncatedNormal",
     "Uniform",
     "assess",
+    "check",
     "collect",
     "find",
     "fnn",
@@ -60,6 +62,7 @@ _HOMES = {
     "sim.rollout": ("collect", "returns"),
     "sim.env": ("Env", "Policy", "Signal", "Trajectories"),
     "sim.host": ("HostEnv",),
+    "sim.soundness": ("check",),
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from spota.envs.gymnasium_recipe import Recipe, Xi, raised
-from spota.sim.host import MachineFault
+from spota.sim.host import MachineError
 
 Reward = Float[np.ndarray, "n"]
 Flags = Bool[np.ndarray, "n"]
@@ -102,7 +102,7 @@ class Loop:
             self._envs.append(self._idle.pop() if self._idle and self._recipe.keeps else self._recipe.make(xi))
             first = self._recipe.begin(self._envs[-1], xi, int(seed))
         except Exception as error:
-            raise MachineFault(i, raised("at its reset", error)) from error
+            raise MachineError(i, raised("at its reset", error)) from error
         if first.shape != (self._recipe.channels,):
             raise ValueError(
                 f"reset of {self._recipe.name} returned an observation of shape {first.shape}, but its space says "
@@ -117,7 +117,7 @@ class Loop:
             observation, reward, terminated, truncated, _ = self._envs[i].step(action)
             observation = np.asarray(observation, float)
         except Exception as error:
-            raise MachineFault(i, raised(f"in step {t}", error)) from error
+            raise MachineError(i, raised(f"in step {t}", error)) from error
         if truncated and t < recipe.max_steps:
             raise early_end(recipe, t)
         return observation, float(reward), bool(terminated)

@@ -23,7 +23,7 @@ from jaxtyping import Float
 
 from spota.envs.gymnasium_machines import Flags, Loop, Reward
 from spota.envs.gymnasium_recipe import Recipe, Xi
-from spota.sim.host import MachineFault
+from spota.sim.host import MachineError
 from spota.sim.objects import PREFIX
 
 PATIENCE = 120.0
@@ -134,7 +134,7 @@ class _Worker:
         while not self._connection.poll(self._limit):
             machine, count = self._turn[0].tolist()
             if count == before:
-                raise MachineFault(
+                raise MachineError(
                     int(share[machine]),
                     f"it hangs, since a step takes longer than {self._limit:g} s; if it is only slow, write "
                     f"time_limit={10 * self._limit:g}",
@@ -149,9 +149,9 @@ class _Worker:
             what = f"the process that ran it ended with exit code {self._process.wait()}"
             if not len(share):
                 raise ValueError(f"{self._recipe.name}: {what}.") from error
-            raise MachineFault(int(share[int(self._turn[0]["machine"])]), what) from error
+            raise MachineError(int(share[int(self._turn[0]["machine"])]), what) from error
         if isinstance(machine, int):
-            raise MachineFault(int(share[machine]), answer)
+            raise MachineError(int(share[machine]), answer)
         return answer
 
     def stop(self) -> None:
@@ -197,7 +197,7 @@ def work() -> None:
             number, what, given = connection.recv()
             try:
                 connection.send((None, _done(loops, number, what, given, (recipe, idle, notice))))
-            except (MachineFault, ValueError) as error:
+            except (MachineError, ValueError) as error:
                 connection.send((getattr(error, "machine", 0), str(error)))
 
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from spota.sim.env import Platform
-from spota.sim.host import HostDomains, HostEnv
+from spota.sim.host import HostDomains, HostEnv, MachineError
 from spota.sim.probes import Probes, Record, drive, some_probes
 
 LONGEST = 1000
@@ -91,8 +91,12 @@ class Look:
         return self.drive(env, domains or self.domains, self.seeds, self.probes)
 
     def drive(self, env: Platform, domains: dict[str, np.ndarray], seeds: np.ndarray, probes: Probes) -> Record:
-        """Any episodes."""
-        record = drive(env, domains, seeds, probes)
+        """Any episodes; what a simulator raises is told with the domain that did it, if a machine says which."""
+        try:
+            record = drive(env, domains, seeds, probes)
+        except MachineError as error:
+            where = told(domains, error.machine)
+            raise ValueError(f"{env.name} broke on the domain {where}: {error}.") from error
         self.records.append((domains, record))
         return record
 

@@ -58,8 +58,8 @@ def _unmoved(look: Look, ends: Ends, pairs: int, feedback: float) -> list[str]:
     every = np.tile(np.arange(pairs), len(blocks))
     probes = some_probes(look.env, pairs, look.steps, seed=pairs, feedback=feedback).take(every)
     record = look.drive(look.env, domains, (every + 1).astype(np.uint32), probes)
-    moved = _apart(look.env, record, pairs).reshape(len(ends), pairs).any(axis=1)
-    return [name for name, one in zip(ends, moved, strict=True) if not one]
+    apart = _apart(look.env, record, pairs).reshape(len(ends), pairs)
+    return [name for name, some in zip(ends, apart, strict=True) if not some.any()]
 
 
 def _apart(env: Platform, record: Record, pairs: int) -> Bool[np.ndarray, "_"]:
@@ -89,7 +89,7 @@ def within_range(look: Look) -> Finding:
     if env.min_reward - slack <= low and high <= env.max_reward + slack:
         return Finding(about, seen=f"{low:.4g} to {high:.4g} of {stated}")
     fault = (
-        f"Rewards from {low:.4g} to {high:.4g} were seen, but {stated} is stated, and the bounds of a certificate rest on "
+        f"Rewards from {low:.4g} to {high:.4g} were seen, but {stated} is stated, and a certificate's bounds rest on "
         "that; state a range that holds everywhere in the table."
     )
     return Finding(about, (fault,))
@@ -109,8 +109,8 @@ def _divergence(look: Look) -> tuple[str, ...]:
         if wild.any():
             return (
                 f"{plural(int(wild.sum()), 'machine')} of {wild.size} came to NaN or infinity, e.g. on the domain "
-                f"{told(domains, int(wild.argmax()))}, by commands within the actuators' range. Such an episode counts as "
-                "failed; shorten the time step, or narrow the table.",
+                f"{told(domains, int(wild.argmax()))}, by commands within the actuators' range. Such an episode counts "
+                "as failed; shorten the time step, or narrow the table.",
             )
     return ()
 

@@ -12,8 +12,8 @@ ALIKE = 50
 """Steps over which they are compared: later, rounding may have grown."""
 NOT_LOOKED_AT = "not looked at, because episodes do not repeat"
 UNSEEDED = (
-    "Two episodes with the same domain, seed and commands differ{when}: something draws random numbers that the seed does "
-    "not decide. Draw them from the environment's own generator, self.np_random, which reset(seed=…) sets."
+    "Two episodes with the same domain, seed and commands differ{when}: something draws random numbers that the seed "
+    "does not decide. Draw them from the environment's own generator, self.np_random, which reset(seed=…) sets."
 )
 LEAKS = (
     "An episode after other domains differs from a first one{when}: state leaks from one domain to the next. Let reset "
@@ -24,9 +24,7 @@ COMPOUNDS = (
     "An episode differs from the first one after its own ξ was applied again{when}: it compounds. Set values from the "
     "nominal ones, env.mass = nominal * xi['scale'], never from the current ones, env.mass *= xi['scale']."
 )
-NEIGHBOURS = (
-    "A machine does not do alone what it does beside others{when}: an episode must depend on its own domain and seed only."
-)
+NEIGHBOURS = "A machine does not do alone what it does beside others{when}: an episode must depend on its own domain and seed only."
 
 
 def repeats(look: Look) -> Finding:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from spota.sim import movement, sameness
 from spota.sim.checks import check_env, users_line
 from spota.sim.env import Platform
-from spota.sim.findings import BATCH, Finding, Look, Soundness, told
+from spota.sim.findings import BATCH, Finding, Look, Soundness
 from spota.sim.speed import steps_per_second
 
 CHECKS: tuple[Callable[[Look], Finding], ...] = (
@@ -27,7 +27,7 @@ CHECKS: tuple[Callable[[Look], Finding], ...] = (
 
 def check_soundness(env: Platform) -> None:
     """Refuse a simulator with a fault; for a run on a host environment, before it begins."""
-    faults = check(env).faults
+    faults = list(check(env).faults)
     if faults:
         more = f" (`spota check` lists {len(faults) - 1} more.)" if len(faults) > 1 else ""
         raise ValueError(f"{env.name} is not sound. {faults[0]}{more}")
@@ -57,13 +57,10 @@ def _runs(look: Look) -> Finding:
 
 
 def _without_raising(look: Look, about: str, one: Callable[[Look], Finding]) -> Finding:
-    """A check that raises has found something, too; the machine tells its domain if it knows which one it is."""
+    """A check that raises has found something, too."""
     try:
         return one(look)
     except Exception as error:
-        machine = getattr(error, "machine", None)
-        where = "" if machine is None or machine >= BATCH else f" on the domain {told(look.domains, machine)}"
-        kind = "" if isinstance(error, ValueError) or machine is not None else f"{type(error).__name__}: "
-        line = "" if machine is not None else users_line(error)
-        said = f"{kind}{error}".rstrip(".")
-        return Finding(about, (f"{look.env.name} broke{where}: {said}{line}.",))
+        known = isinstance(error, ValueError)
+        said = str(error) if known else f"{look.env.name} broke: {type(error).__name__}: {error}{users_line(error)}."
+        return Finding(about, (said,))
