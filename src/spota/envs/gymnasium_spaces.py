@@ -141,4 +141,4 @@ def _round_up(reach: float) -> float:
 
 def _bounded(low: float, high: float) -> bool:
     """Whether a range can scale a signal: float32's largest number, which some write for "no bound", cannot."""
-    return math.isfinite(low) and math.isfinite(high) and high - low < 1e30
+    return bool(math.isfinite(low) and math.isfinite(high) and high - low < 1e30)

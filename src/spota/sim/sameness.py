@@ -24,7 +24,10 @@ COMPOUNDS = (
     "An episode differs from the first one after its own ξ was applied again{when}: it compounds. Set values from the "
     "nominal ones, env.mass = nominal * xi['scale'], never from the current ones, env.mass *= xi['scale']."
 )
-NEIGHBOURS = "A machine does not do alone what it does beside others{when}: an episode must depend on its own domain and seed only."
+NEIGHBOURS = (
+    "A machine does not do alone what it does beside others{when}: let an episode depend on its own domain and seed "
+    "only."
+)
 
 
 def repeats(look: Look) -> Finding:

@@ -17,8 +17,8 @@ CHECKS: tuple[Callable[[Look], Finding], ...] = (
     sameness.starts_clean,
     sameness.does_not_compound,
     sameness.alone_as_beside_others,
-    movement.nothing_stale,
     movement.parameters_arrive,
+    movement.nothing_stale,
     movement.within_range,
     movement.stays_finite,
 )

@@ -25,11 +25,11 @@ def steps_per_second(env: Platform) -> float:
 
 
 def _pure(env: Env) -> float:
-    domains = env.domain.sample(jax.random.key(0), ROLLOUTS)
+    domains, policy = env.domain.sample(jax.random.key(0), ROLLOUTS), _rest(env)
     keys = jax.random.split(jax.random.key(1), (ROLLOUTS, 1))
 
     def run() -> None:
-        jax.block_until_ready(returns(env, _rest(env), domains, keys).returns)
+        jax.block_until_ready(returns(env, policy, domains, keys).returns)
 
     run()
     begun = time.perf_counter()
