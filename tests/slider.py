@@ -23,6 +23,7 @@ class Slider(gym.Env):
         self.action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        del options
         super().reset(seed=seed)
         self.x, self.v = self.np_random.uniform(-1.0, 1.0), 0.0
         return self.observe(), {}
@@ -41,7 +42,7 @@ class Slider(gym.Env):
 
 class Unseeded(Slider):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        super().reset(seed=seed)
+        super().reset(seed=seed, options=options)
         self.x = np.random.default_rng().uniform(-1.0, 1.0)
         return self.observe(), {}
 
@@ -73,7 +74,7 @@ class Restarting(Slider):
     """Goes back to its start when it is fast, as simulators do that have diverged, and says nothing."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        first = super().reset(seed=seed)
+        first = super().reset(seed=seed, options=options)
         self.home = self.x
         return first
 
@@ -85,7 +86,7 @@ class Restarting(Slider):
         return self.observe(), *found[1:]
 
 
-class Warning_(Slider):
+class Loud(Slider):
     def step(self, action):
         np.exp(np.float64(1e4))  # overflows
         return super().step(action)
