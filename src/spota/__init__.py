@@ -11,26 +11,34 @@ if TYPE_CHECKING:
     from spota.api import assess, train
     from spota.envs import make
     from spota.envs.gymnasium import gymnasium
+    from spota.envs.mujoco import mujoco
     from spota.policies import FNN, Linear, find, fnn, load, save
     from spota.polopt.solve import Optimizer
     from spota.sim.domain import DomainDistribution, Empirical, Parameter
+    from spota.sim.effects import ActionDelay, DeadBand, Effects, ObservationNoise, ObservationOffset
     from spota.sim.env import Env, Policy, Signal, Trajectories
-    from spota.sim.host import HostEnv
+    from spota.sim.host import HostEnv, MachineError
     from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
     from spota.sim.rollout import collect, returns
     from spota.sim.soundness import check
 
 __all__ = [
     "FNN",
+    "ActionDelay",
     "Bernoulli",
     "Constant",
+    "DeadBand",
     "DomainDistribution",
+    "Effects",
     "Empirical",
     "Env",
     "HostEnv",
     "Integers",
     "Linear",
+    "MachineError",
     "NumPyro",
+    "ObservationNoise",
+    "ObservationOffset",
     "Optimizer",
     "Parameter",
     "Policy",
@@ -46,6 +54,7 @@ __all__ = [
     "gymnasium",
     "load",
     "make",
+    "mujoco",
     "returns",
     "save",
     "train",
@@ -56,12 +65,14 @@ _HOMES = {
     "sim.domain": ("DomainDistribution", "Empirical", "Parameter"),
     "envs": ("make",),
     "envs.gymnasium": ("gymnasium",),
+    "envs.mujoco": ("mujoco",),
+    "sim.effects": ("ActionDelay", "DeadBand", "Effects", "ObservationNoise", "ObservationOffset"),
+    "sim.host": ("HostEnv", "MachineError"),
     "sim.marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
     "policies": ("FNN", "Linear", "find", "fnn", "load", "save"),
     "polopt.solve": ("Optimizer",),
     "sim.rollout": ("collect", "returns"),
     "sim.env": ("Env", "Policy", "Signal", "Trajectories"),
-    "sim.host": ("HostEnv",),
     "sim.soundness": ("check",),
 }
 

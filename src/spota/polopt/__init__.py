@@ -7,6 +7,7 @@ from spota.policies.start import Start
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
 from spota.sim.env import Platform
+from spota.sim.host import HostEnv
 
 Learner = TypeVar("Learner", bound=PPO)
 
@@ -47,6 +48,13 @@ FROM_CONTROLLER = ("cart-pole-swing-up", "qube", "qube-swing-up")
 """Platforms that a training starts on from an imitation of their controller unless told otherwise."""
 
 
+HOST_REFERENCE_ITERATIONS = 40
+"""Of a reference on a host environment, where steps cost: it starts from a trained policy."""
+FAST = 0.01
+"""Steps [s] below which PPO looks as far ahead as on our own platforms; slower ones need fewer steps for the same."""
+MOST_MINIBATCHES = 50
+
+
 def default_domains(optimizer: Any) -> int:
     """How many domains to train on unless told otherwise: `Analytic` takes some in an update, so more cost nothing."""
     return MANY_DOMAINS if isinstance(optimizer, Analytic) else 10
@@ -57,21 +65,35 @@ def default_start(env: Platform) -> Start:
     return "controller" if env.name in FROM_CONTROLLER else "new"
 
 
-def reference_solver(env: Platform) -> Analytic:
+def reference_solver(env: Platform) -> Analytic | PPO:
     """The solver for references unless told otherwise: they start from a trained policy, on domains of their own."""
-    return REFERENCE if default_solver(env).horizon is None else assessing_solver(env)
+    if isinstance(env, HostEnv):
+        return assessing_solver(env)
+    return REFERENCE if SETTINGS.get(env.name, Analytic()).horizon is None else assessing_solver(env)
 
 
-def assessing_solver(env: Platform) -> Analytic:
+def assessing_solver(env: Platform) -> Analytic | PPO:
     """The solver for references of a policy that came from anywhere: it may be far from the best, so they need more."""
-    return replace(default_solver(env), smoothing=0.0, rows=REFERENCE.rows)
+    found = default_solver(env)
+    if isinstance(found, PPO):
+        return replace(found, smoothing=0.0, iterations=HOST_REFERENCE_ITERATIONS)
+    return replace(found, smoothing=0.0, rows=REFERENCE.rows)
 
 
-def default_solver(env: Platform) -> Analytic:
-    """The solver for a platform unless told otherwise: gradients through the simulator."""
-    return SETTINGS.get(env.name, Analytic())
+def default_solver(env: Platform) -> Analytic | PPO:
+    """The solver for a platform unless told otherwise: gradients through the simulator, or PPO where there are none."""
+    return tuned_ppo(PPO, env) if isinstance(env, HostEnv) else SETTINGS.get(env.name, Analytic())
 
 
 def tuned_ppo(kind: type[Learner], env: Platform, **changes: Any) -> Learner:
     """PPO, or a kind of it, with the settings that learn fastest on the platform."""
-    return kind(**{**PPO_SETTINGS.get(env.name, {}), **changes})
+    usual = _on_host(env) if isinstance(env, HostEnv) else PPO_SETTINGS.get(env.name, {})
+    return kind(**{**usual, **changes})
+
+
+def _on_host(env: HostEnv) -> dict[str, Any]:
+    """Settings for a simulator that is slow: fewer rollouts in an update, more updates, seldom an evaluation."""
+    minibatches = max(d for d in range(1, MOST_MINIBATCHES + 1) if env.max_steps % d == 0)
+    cheap = {"iterations": 100, "rollouts": 4, "evaluation_rollouts": 2, "evaluate_every": 5, "smoothing": 1.0}
+    ahead = {} if env.dt < FAST else {"gamma": 0.99, "lam": 0.95}
+    return {**cheap, **ahead, "minibatches": minibatches}

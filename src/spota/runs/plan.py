@@ -16,6 +16,7 @@ from spota.polopt.solve import Optimizer
 from spota.polopt.solver import check_optimizer, is_optimal
 from spota.runs import config
 from spota.sim.env import Platform
+from spota.sim.host import HostEnv
 from spota.sim.identity import code_sha256, platform_sha256
 from spota.sim.objects import is_reference, recorded
 from spota.text import suggest
@@ -34,6 +35,12 @@ SIZES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
 """Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for optimizers
 that pay for each. A reference of twenty domains looks better on them than it is, and of fifty less so; at fifty this
 did not cover what references had not found (docs/results.md), and a bound is true before it is tight."""
+HOST_SIZES: dict[str, dict[str, int]] = {
+    "tuned": {"n_c": 40, "n_r": 5, "n_J": 10, "performance_domains": 4000},
+    "quick": {"n_c": 20, "n_r": 4, "n_J": 5, "performance_domains": 2000},
+    "paper": {},
+}
+"""The same on a host environment, where every step costs: minutes on a simulator of 300,000 steps a second."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's optimizer has in the quick preset."""
 LONGER = 3
@@ -132,7 +139,7 @@ def complete(head: Plan, env: Platform, layers: Sequence[Layer]) -> Plan:
 def _training(head: Plan, env: Platform) -> dict[str, Any]:
     """The settings of a run that trains until it is certified."""
     candidate, reference = config.solvers(head.solver, env, head.preset)
-    settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate))
+    settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate, env))
     if head.preset == "quick":
         candidate, reference = _shortened(candidate), _with_fewer_rows(reference)
     if head.preset == "tuned":
@@ -140,8 +147,10 @@ def _training(head: Plan, env: Platform) -> dict[str, Any]:
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
-def _sizes(preset: str, optimizer: Any) -> dict[str, int]:
-    """How many domains and rollouts the preset has for such an optimizer."""
+def _sizes(preset: str, optimizer: Any, env: Platform) -> dict[str, int]:
+    """How many domains and rollouts the preset has for such an optimizer on such a platform."""
+    if isinstance(env, HostEnv):
+        return HOST_SIZES[preset]
     many, few = SIZES[preset]
     return many if isinstance(optimizer, Analytic) or is_optimal(optimizer) else few
 
@@ -155,12 +164,12 @@ def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, 
         reference = _with_fewer_rows(reference)
     own = [layer["reference"] for _, layer in layers if _is_object(layer.get("reference"))]
     few = {"n_r": ASSESSED_ON} if head.preset == "tuned" else {}
-    sizes = {**few, **_sizes(head.preset, own[-1] if own else reference)}
+    sizes = {**few, **_sizes(head.preset, own[-1] if own else reference, env)}
     if own or is_reference(head.solver):  # the platform's solver may not fit it
         candidate = own[-1] if own else reference
     else:
         candidate, _ = config.solvers("default", env)
-        sizes["n_c"] = default_domains(candidate)
+        sizes["n_c"] = sizes["n_c"] if isinstance(env, HostEnv) else default_domains(candidate)
         candidate = _lengthened(candidate) if head.preset == "tuned" else candidate
     settings = replace(preset_settings(head.preset, env), **sizes)
     return {"spota": settings, "candidate": candidate, "reference": reference}

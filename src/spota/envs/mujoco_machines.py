@@ -1,0 +1,114 @@
+"""n simulations of a MuJoCo model side by side, each on its own domain."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Bool, Float, UInt32
+
+from spota.envs.mujoco_targets import writings
+from spota.sim.host import HostDomains, MachineError
+
+if TYPE_CHECKING:
+    from spota.envs.mujoco import MuJoCoEnv
+
+MANY = 256
+"""From so many simulations on a second thread pays."""
+
+
+def installed() -> Any:
+    """The package `mujoco`, if it is there and new enough."""
+    try:
+        import mujoco
+        import mujoco.batch
+    except ImportError as error:
+        raise ValueError(
+            "MuJoCo models need the package mujoco, 3.17 or newer, which is not installed; write: "
+            "pip install 'spota[mujoco]'"
+        ) from error
+    return mujoco
+
+
+class MuJoCoMachines:
+    """Simulations with hidden state; what MuJoCo derives from it is as new as the state whenever a function looks."""
+
+    def __init__(self, env: "MuJoCoEnv", domains: HostDomains, seeds: UInt32[np.ndarray, "n"]):
+        """Build the models of the domains, and begin at the start states."""
+        mujoco = installed()
+        self._env, self._xi, self._stage = env, dict(domains), int(mujoco.mjtStage.mjSTAGE_VEL)
+        self._error = mujoco.batch.SimulationError
+        models = _recompiled(env, domains) if env.recompiling else None
+        threads = 0 if seeds.size >= MANY else 1
+        self.sim = mujoco.batch.Batch(models[0] if models else env.model, seeds.size, threads, persistent=True)
+        if models:
+            self.sim.set_models(models)
+        else:
+            _write(self.sim, env, domains)
+        self.sim.reset(stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+        self._start(seeds)
+        self._run(lambda: self.sim.forward(stage=self._stage))
+        self._warned = self.sim.warning[:, :, 1].copy()
+
+    def observe(self) -> Float[np.ndarray, "d n"]:
+        """The ideal observation."""
+        with np.errstate(all="ignore"):  # of machines that have diverged
+            return np.stack([np.asarray(row, np.float64) for row in self._env.functions.observe(self.sim, self._xi)])
+
+    def step(
+        self, command: Float[np.ndarray, "a n"], active: Bool[np.ndarray, "n"]
+    ) -> tuple[Float[np.ndarray, "n"], Bool[np.ndarray, "n"]]:
+        """Let the commands act until the next decision."""
+        told, xi = self._env.functions, self._xi
+        with np.errstate(all="ignore"):
+            reward = np.array(told.reward(self.sim, command, xi), np.float64)
+            rows = command if told.control is None else told.control(self.sim, command, xi)
+            self.sim.ctrl[:] = np.stack([np.asarray(row) for row in rows], axis=-1)
+            ids = None if active.all() else np.flatnonzero(active)
+            self._run(lambda: self.sim.step(ids, nstep=self._env.substeps, stage=self._stage))
+            failed = (self.sim.warning[:, :, 1] > self._warned).any(axis=1)
+            return reward, failed if told.failed is None else failed | np.asarray(told.failed(self.sim, xi), bool)
+
+    def close(self) -> None:
+        """Let go of the simulations."""
+        del self.sim
+
+    def _start(self, seeds: UInt32[np.ndarray, "n"]) -> None:
+        draw, sim = self._env.functions.start, self.sim
+        if draw is None:
+            return
+        for i, seed in enumerate(seeds):
+            rng = np.random.Generator(np.random.Philox(int(seed)))
+            sim.qpos[i], sim.qvel[i] = draw(rng, sim.qpos[i].copy(), sim.qvel[i].copy())
+
+    def _run(self, call: Any) -> None:
+        try:
+            call()
+        except self._error as error:
+            raise MachineError(int(error.ids[0]), str(error)) from error
+
+
+def _write(sim: Any, env: "MuJoCoEnv", domains: HostDomains) -> None:
+    """Every simulation its own numbers in the compiled model, and what MuJoCo derives of them set anew."""
+    for field, entries, values in writings(env.model, env.drawn(domains)):
+        sim.expand(field).reshape(sim.nsim, -1)[:, list(entries)] = values
+    sim.set_const()
+
+
+def _recompiled(env: "MuJoCoEnv", domains: HostDomains) -> list[Any]:
+    """A model for each machine; machines of the same domain share theirs."""
+    mujoco = installed()
+    rows = np.stack([domains[name] for name in domains], axis=1)
+    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    models = []
+    for machine in first:
+        model = env.recompiled(domains, int(machine))
+        one = {name: column[machine : machine + 1] for name, column in domains.items()}
+        for field, entries, values in writings(model, env.drawn(one)):
+            holder, name = (model.opt, field[4:]) if field.startswith("opt.") else (model, field)
+            whole = np.asarray(getattr(holder, name))
+            if whole.ndim == 0:
+                setattr(holder, name, float(values[0, 0]))
+            else:
+                whole.reshape(-1)[list(entries)] = values[0]
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+        models.append(model)
+    return [models[i] for i in which.reshape(-1)]
