@@ -184,3 +184,11 @@ def test_a_policy_of_ones_own_balances(capsys):
 def test_every_example_is_run():
     tested = set(re.findall(r'"(\w+\.py)"\), run_name', Path(__file__).read_text()))
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == tested
+
+
+def test_gymnasiums_cart_pole_is_checked_trained_and_swept(capsys):
+    pytest.importorskip("gymnasium")
+    runpy.run_path(str(ROOT / "examples" / "gymnasium_cart_pole.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "every parameter moves a trajectory: 3 of 3 move" in said and "✗" not in said
+    assert int(re.findall(r"a pole of 0.2 kg: (\d+) of 500", said)[0]) > 100  # random commands last for 20 steps

@@ -32,7 +32,7 @@ def check(
 
     Every parameter must move a trajectory; the same seed must repeat; nothing may leak from one domain to the next, and
     nothing may compound; a machine does alone what it does beside others; what is computed from a parameter follows
-    it; rewards lie in the stated range; and there is neither NaN nor a warning. The exit code is 0 if all of this holds,
+    it; rewards lie in the stated range; and there is no NaN and no warning. The exit code is 0 if all of this holds,
     and 1 if not. How fast the simulator is, and what a certificate will cost in time, is said as well.
 
     Args:

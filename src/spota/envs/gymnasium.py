@@ -212,15 +212,13 @@ def _looked_at(
         probe = construct(source, {**arguments, "num_envs": 2} if vector else arguments)
     except Exception as error:
         raise ValueError(f"{called} cannot be made: {type(error).__name__}: {error}{users_line(error)}.") from error
-    try:
-        spaces = (
-            ("single_observation_space", "single_action_space") if vector else ("observation_space", "action_space")
+    spaces = [f"{'single_' if vector else ''}{kind}_space" for kind in ("observation", "action")]
+    if not all(hasattr(probe, space) for space in spaces):
+        raise ValueError(
+            f"{called} makes {type(probe).__name__}, which has no {' and '.join(spaces)}; give an id, or a function "
+            f"that returns {'a gymnasium.vector.VectorEnv' if vector else 'a gymnasium.Env'}."
         )
-        if not all(hasattr(probe, space) for space in spaces):
-            raise ValueError(
-                f"{called} is {type(probe).__name__}, which has no {' and '.join(spaces)}; give an id, or a function "
-                f"that returns {'a gymnasium.vector.VectorEnv' if vector else 'a gymnasium.Env'}."
-            )
+    try:
         yield probe, *(getattr(probe, space) for space in spaces)
     finally:
         probe.close()

@@ -128,7 +128,8 @@ def _to_type(usual: tuple[str, ...], low: np.ndarray, high: np.ndarray, kind: st
     ends = [
         (a, b) if _bounded(a, b) else (-_round_up(r), _round_up(r)) for a, b, r in zip(low, high, reach, strict=True)
     ]
-    inside = ", ".join(f'spota.Signal("{n}", "-", {a:g}, {b:g})' for n, (a, b) in zip(usual, ends, strict=True))
+    rounded = [(float(f"{a:.6g}"), float(f"{b:.6g}")) for a, b in ends]
+    inside = ", ".join(f'spota.Signal("{n}", "-", {a}, {b})' for n, (a, b) in zip(usual, rounded, strict=True))
     return f"{kind}=({inside},)"
 
 
