@@ -1,6 +1,6 @@
 """The point mass of `point_mass.py` as a host environment in NumPy: the same physics, so that both must agree."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ class Masses:
         return reward, np.abs(self.x) > 1
 
     def close(self) -> None:
-        self.env.closed.append(self.mass.size)
+        self.mass = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,6 @@ class HostPointMass(HostEnv):
     tears_above: float = np.inf
     diverges_at: int = -1
     at_once: int = 64  # type: ignore[misc]
-    closed: list[int] = field(default_factory=list)
 
     name = "host-point-mass"
     dt, max_steps, max_reward = PointMass.dt, PointMass.max_steps, PointMass.max_reward

@@ -15,14 +15,16 @@ from pathlib import Path
 
 from spota.certify.algorithm import Result
 from spota.certify.assessment import Assessment
-from spota.certify.events import Assessed, Event, Listener, listening, to_all
+from spota.certify.events import Assessed, Event, Listener, Told, listening, to_all
 from spota.policies.controllers import Beside
 from spota.runs import certifying, training
 from spota.runs.config import to_dict
+from spota.runs.cost import estimated
 from spota.runs.directory import Run
 from spota.runs.plan import Plan
 from spota.runs.training import Trained, Training
 from spota.sim.env import Platform, Policy
+from spota.sim.host import HostEnv
 
 PAGE = "report.html"
 SILENT: AbstractContextManager[None] = nullcontext()
@@ -68,6 +70,7 @@ def drive(
 ) -> Done:
     """Algorithm 1 as planned."""
     with _opened(directory, plan, warn) as run, display as listener:
+        _tell_cost(plan, env, directory, listener)
         result = certifying.certify(plan, env, run, _with_pages(run, env, listener, page, warn))
         beside = certifying.with_controller(plan, env, result.policy, result.iteration, run) if run else None
     return Done(result, beside, _last_page(directory, plan, env, page, warn, page_bar))
@@ -87,6 +90,7 @@ def drive_assessment(
 ) -> Assessing:
     """An assessment of a policy that exists already, as planned; `against` has the known policies by name."""
     with _opened(directory, plan, warn) as run, display as listener:
+        _tell_cost(plan, env, directory, listener)
         heard = _with_pages(run, env, listener, page, warn)
         assessment = certifying.assess(plan, env, policy, run, heard, against)
     return Assessing(assessment, _last_page(directory, plan, env, page, warn, page_bar))
@@ -110,6 +114,13 @@ def write_page(directory: Path, env: Platform, full: bool, warn: Warn, tell: Tel
         told, page = str(error), str(directory / PAGE)
         warn(told if told.startswith(page) else f"{page} was not written: {told}")
         return None
+
+
+def _tell_cost(plan: Plan, env: Platform, directory: Path | None, listener: Listener | None) -> None:
+    """What it will cost on a simulator that is not ours, before it begins."""
+    finished = directory is not None and (directory / "result.json").exists()
+    if isinstance(env, HostEnv) and listener is not None and not finished:
+        listener(Told(str(estimated(plan, env))))
 
 
 def _opened(directory: Path | None, plan: Plan, warn: Warn) -> AbstractContextManager[Run | None]:

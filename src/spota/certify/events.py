@@ -50,7 +50,14 @@ class Assessed:
     policy: Any = field(repr=False)
 
 
-Event = BlockStarted | BlockFinished | Solving | Assessed
+@dataclass(frozen=True)
+class Told:
+    """Something that whoever waits should know before it begins."""
+
+    text: str
+
+
+Event = BlockStarted | BlockFinished | Solving | Assessed | Told
 Listener = Callable[[Event], None]
 
 

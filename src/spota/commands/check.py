@@ -9,8 +9,8 @@ from rich.table import Table
 
 from spota.commands.output import console, print_json, say
 from spota.envs import make
+from spota.runs import cost
 from spota.runs.config import Preset
-from spota.runs.cost import certificate_steps
 from spota.runs.plan import Plan, complete
 from spota.sim.env import Platform
 from spota.sim.findings import Soundness
@@ -55,11 +55,11 @@ def _costs(env: Platform, found: Soundness) -> dict[str, float]:
     seconds = {}
     for preset in get_args(Preset):
         try:
-            steps = certificate_steps(complete(Plan(env.name, preset=preset), env, []), env)
+            plan = complete(Plan(env.name, preset=preset), env, [])
         except ValueError:
             continue
-        if steps is not None and found.steps_per_second:
-            seconds[preset] = steps / found.steps_per_second
+        if found.steps_per_second:
+            seconds[preset] = cost.steps(plan, env) / found.steps_per_second
     return seconds
 
 
@@ -77,8 +77,8 @@ def _print(env: Platform, found: Soundness, costs: dict[str, float]) -> None:
         say(f"✗ {fault}", console)
     if found.steps_per_second:
         told = ", ".join(f"{duration(seconds)} with --preset {preset}" for preset, seconds in costs.items())
-        cost = f"; a first certificate takes about {told} in the simulator" if told else ""
-        say(f"{found.steps_per_second:,.0f} steps a second here{cost}.{_hint(env, found.steps_per_second)}", console)
+        first = f"; a first certificate takes about {told} in the simulator" if told else ""
+        say(f"{found.steps_per_second:,.0f} steps a second here{first}.{_hint(env, found.steps_per_second)}", console)
     say(f"{env.name} is {'sound, as far as this can tell' if found.sound else 'not sound'}.", console)
 
 

@@ -1,46 +1,72 @@
-"""What a certificate costs before it is begun: the simulator's steps that a plan asks for, and the time they take."""
+"""What a certificate costs on a host environment: steps to simulate, and about how long this machine takes for them."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
-from spota.certify.settings import Spota
-from spota.polopt.analytic import Analytic
-from spota.polopt.ppo import PPO
+from spota.certify.looks import PILOT
+from spota.polopt.epopt import EPOpt
+from spota.polopt.optimizer import Optimizer
 from spota.runs.plan import Plan
 from spota.sim.env import Platform
-
-GRADIENT = 4
-"""Steps that a step with its gradient costs, about."""
-
-
-def certificate_steps(plan: Plan, env: Platform) -> int | None:
-    """Steps of one machine for one candidate and a first look at it; None if an optimizer does not say what it does.
-
-    More candidates and further looks come on top; a rollout that fails early costs less.
-    """
-    s: Spota = plan.spota
-    candidate, reference = training_steps(plan.candidate, env, s.n_c), training_steps(plan.reference, env, s.n_r)
-    if candidate is None or reference is None:
-        return None
-    longer = s.trained_longer(1) * (training_steps(_longer(plan.reference, s.effort_factor), env, s.n_r) or 0)
-    compared = 2 * s.n_G * s.n_r * s.n_J + s.performance_domains
-    return candidate + s.n_G * reference + longer + compared * env.max_steps
+from spota.sim.host import HostEnv
+from spota.sim.host_speed import steps_per_second
+from spota.text import duration
 
 
-def training_steps(optimizer: Any, env: Platform, domains: int) -> int | None:
-    """Steps of one machine in one training, its evaluations included."""
-    if isinstance(optimizer, PPO):
-        looks = 1 + -(-optimizer.iterations // optimizer.evaluate_every)
-        rollouts = optimizer.iterations * optimizer.rollouts + looks * optimizer.evaluation_rollouts
-        return rollouts * domains * env.max_steps
-    if isinstance(optimizer, Analytic):
-        looks = 1 + -(-optimizer.iterations // optimizer.evaluate_every)
-        ahead = min(optimizer.horizon or env.max_steps, env.max_steps)
+@dataclass(frozen=True)
+class Cost:
+    """Of one candidate and the first look at it."""
+
+    steps: int
+    steps_per_second: float
+    whole: bool
+    """Whether the trainings are in it; nobody knows what an optimizer of someone's own simulates."""
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes; learning from the steps takes a little longer."""
+        return self.steps / self.steps_per_second
+
+    def __str__(self) -> str:
+        """In words."""
+        what = "A candidate and its certificate need" if self.whole else "Beside the trainings a certificate needs"
         return (
-            optimizer.iterations * optimizer.rows * ahead * GRADIENT + looks * optimizer.evaluation_rows * env.max_steps
+            f"The simulator makes about {_short(self.steps_per_second)} steps a second here. {what} "
+            f"{_short(float(self.steps))} of them: about {duration(self.seconds)}, or more if it is looked at again."
         )
-    return None
 
 
-def _longer(optimizer: Any, factor: int) -> Any:
-    return replace(optimizer, iterations=factor * optimizer.iterations)
+def estimated(plan: Plan, env: HostEnv) -> Cost:
+    """The cost of a plan, from a short measurement."""
+    trained = plan.candidate, plan.reference
+    return Cost(steps(plan, env), steps_per_second(env), all(isinstance(one, Optimizer) for one in trained))
+
+
+def steps(plan: Plan, env: Platform) -> int:
+    """Steps of one candidate and the first look at it, if no rollout fails early."""
+    s, m = plan.spota, plan.spota.trained_longer(1)
+    compared = 2 * (s.n_G + m) * s.n_r * s.n_J
+    unseen = s.performance_domains + PILOT if s.performance_domains else 0
+    trainings = (
+        rollouts(plan.candidate, s.n_c)
+        + s.n_G * rollouts(plan.reference, s.n_r)
+        + m * s.effort_factor * rollouts(plan.reference, s.n_r)
+    )
+    return (trainings + compared + unseen) * env.max_steps
+
+
+def rollouts(optimizer: Any, n: int) -> int:
+    """Rollouts of one training on n domains; none where nobody knows it."""
+    if not isinstance(optimizer, Optimizer):
+        return 0
+    update, evaluation = optimizer.rollouts_on(n)
+    evaluations = 1 + -(-optimizer.iterations // optimizer.evaluate_every)
+    found = optimizer.iterations * update + evaluations * evaluation
+    if isinstance(optimizer, EPOpt):  # it runs many to choose the worst from
+        found += n * optimizer.many * (optimizer.iterations - optimizer.warm_up_iterations)
+    return found
+
+
+def _short(number: float) -> str:
+    """57 million, 300,000."""
+    return f"{number / 1e6:,.0f} million" if number >= 1e7 else f"{float(f'{number:.2g}'):,.0f}"

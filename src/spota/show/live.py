@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spota.certify.certificate import Certificate
-from spota.certify.events import Assessed, BlockFinished, BlockStarted, Event, Solving
+from spota.certify.events import Assessed, BlockFinished, BlockStarted, Event, Solving, Told
 from spota.polopt.solve import Progress
 from spota.text import duration, figure, percent
 
@@ -145,6 +145,8 @@ class Live:
             self._blocks[-1].end(event)
             if not self._console.is_terminal:
                 self._say(self._in_words(self._blocks[-1]))
+        elif isinstance(event, Told):
+            self._say(event.text)
         else:
             self._end_iteration(event)
 

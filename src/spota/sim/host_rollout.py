@@ -75,7 +75,7 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
     before, arrays = _program(env, how, policies)
     queue = _empty_queue(env, keys.shape)
     columns = {name: np.asarray(column, np.float64).reshape(-1) for name, column in domains.items()}
-    with _opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
+    with opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
         ideal = _observed(env, columns, machines)
         alive = np.asarray(np.isfinite(ideal).all(axis=0))
         for t in range(env.max_steps):
@@ -178,7 +178,8 @@ def _shaped(env: HostEnv, method: str, found: Any, wanted: tuple[int, ...]) -> F
 
 
 @contextlib.contextmanager
-def _opened(env: HostEnv, columns: HostDomains, seeds: np.ndarray) -> Iterator[Machines]:
+def opened(env: HostEnv, columns: HostDomains, seeds: np.ndarray) -> Iterator[Machines]:
+    """The machines, which are closed in any case."""
     with _blaming(env, columns):
         machines = env.open(columns, seeds)
     try:

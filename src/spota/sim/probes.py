@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from jaxtyping import Array, Bool, Float, UInt32
 
 from spota.sim.env import Env, Platform
 from spota.sim.host import HostDomains, HostEnv, Machines
+from spota.sim.rollout import pure
 
 HOLD = 10
 """Steps for which an open command is held, on average: what jumps at every step moves little."""
@@ -43,8 +43,6 @@ class Record:
     """The sum of a pure platform's dangers; zero for others, which only say when they have failed."""
     diverged: Bool[np.ndarray, "n"]
     warned: tuple[str, ...]
-    seconds: float
-    """Time in the simulator alone."""
 
     def same(self, other: "Record", i: int, j: int) -> bool:
         """Whether machine i here did to the last bit what machine j did there."""
@@ -75,15 +73,13 @@ def drive(env: Platform, domains: HostDomains, seeds: UInt32[np.ndarray, "n"], p
     low, high = (np.array([getattr(s, end) for s in env.actions])[:, None] for end in ("low", "high"))
     reach = np.array([max(abs(s.low), abs(s.high)) for s in env.observations])[:, None]
     steps, n = probes.open.shape[0], seeds.size
-    alive, seconds, rows = np.ones(n, bool), 0.0, []
+    alive, rows = np.ones(n, bool), []
     with _heard() as warned, _opened(env, domains, seeds) as machines:
         seen = [np.array(machines.observe(), float)]
         for t in range(steps):
             share = probes.open[t] + (probes.gains * (np.nan_to_num(seen[-1]) / reach)).sum(axis=1)
             command = np.clip((low + high) / 2 + share * (high - low) / 2, low, high)
-            begun = time.perf_counter()
             reward, failed = machines.step(command.astype(np.float32), alive)
-            seconds += time.perf_counter() - begun
             seen.append(np.where(alive, machines.observe(), seen[-1]))
             danger = getattr(machines, "danger", np.zeros(n))
             rows.append((np.where(alive, reward, 0.0), failed & alive, alive, danger))
@@ -92,9 +88,7 @@ def drive(env: Platform, domains: HostDomains, seeds: UInt32[np.ndarray, "n"], p
                 break
         diverged = np.array(getattr(machines, "diverged", np.zeros(n, bool)))
     rewards, failures, lived, dangers = (np.stack(column) for column in zip(*rows, strict=True))
-    return Record(
-        np.stack(seen), rewards, failures, lived, dangers, diverged, tuple(dict.fromkeys(map(_said, warned))), seconds
-    )
+    return Record(np.stack(seen), rewards, failures, lived, dangers, diverged, tuple(dict.fromkeys(map(_said, warned))))
 
 
 def _said(warning: warnings.WarningMessage) -> str:
@@ -113,7 +107,7 @@ def _heard() -> Iterator[list[warnings.WarningMessage]]:
 
 @contextlib.contextmanager
 def _opened(env: Platform, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> Iterator[Machines]:
-    machines = env.open(domains, seeds) if isinstance(env, HostEnv) else PureMachines(env, domains, seeds)  # type: ignore[arg-type]
+    machines = env.open(domains, seeds) if isinstance(env, HostEnv) else PureMachines(pure(env), domains, seeds)
     try:
         yield machines
     finally:
