@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spota.api import assess, train
     from spota.envs import make
     from spota.envs.gymnasium import gymnasium
+    from spota.envs.gymnax import from_gymnax
     from spota.envs.mujoco import mujoco
     from spota.policies import FNN, Linear, find, fnn, load, save
     from spota.polopt.solve import Optimizer
@@ -51,6 +52,7 @@ __all__ = [
     "collect",
     "find",
     "fnn",
+    "from_gymnax",
     "gymnasium",
     "load",
     "make",
@@ -65,6 +67,7 @@ _HOMES = {
     "sim.domain": ("DomainDistribution", "Empirical", "Parameter"),
     "envs": ("make",),
     "envs.gymnasium": ("gymnasium",),
+    "envs.gymnax": ("from_gymnax",),
     "envs.mujoco": ("mujoco",),
     "sim.effects": ("ActionDelay", "DeadBand", "Effects", "ObservationNoise", "ObservationOffset"),
     "sim.host": ("HostEnv", "MachineError"),

@@ -11,6 +11,7 @@ pytest.importorskip("gymnasium")
 import slider
 import spota
 from spota.cli import main
+from spota.envs.catapult import Catapult
 from spota.sim.soundness import check, check_soundness
 
 
@@ -165,11 +166,7 @@ def test_our_own_platforms_are_sound(name):
 
 
 def test_a_dead_parameter_of_a_pure_platform_is_found():
-    env = spota.make("catapult")
-    names = list(env.domain)
-    assert names == ["planet"]
-
-    class Deaf(type(env)):
+    class Deaf(Catapult):
         def params(self, domain):
             return super().params({"planet": jnp.zeros_like(domain["planet"])})
 
