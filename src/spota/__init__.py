@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spota.envs.gymnax import from_gymnax
     from spota.envs.mujoco import mujoco
     from spota.policies import FNN, Linear, find, fnn, load, save
-    from spota.polopt.solve import Optimizer
+    from spota.polopt.optimizer import Optimizer
     from spota.sim.domain import DomainDistribution, Empirical, Parameter
     from spota.sim.effects import ActionDelay, DeadBand, Effects, ObservationNoise, ObservationOffset
     from spota.sim.env import Env, Policy, Signal, Trajectories
@@ -73,7 +73,7 @@ _HOMES = {
     "sim.host": ("HostEnv", "MachineError"),
     "sim.marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
     "policies": ("FNN", "Linear", "find", "fnn", "load", "save"),
-    "polopt.solve": ("Optimizer",),
+    "polopt.optimizer": ("Optimizer",),
     "sim.rollout": ("collect", "returns"),
     "sim.env": ("Env", "Policy", "Signal", "Trajectories"),
     "sim.soundness": ("check",),
