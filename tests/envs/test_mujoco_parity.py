@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-import spota  # noqa: E402
-from spota.polopt.ppo import PPO  # noqa: E402
+import spota
+from spota.polopt.ppo import PPO
 
 EXAMPLE = f"{Path(__file__).parent.parent.parent / 'examples' / 'mujoco_cart_pole.py'}:env"
 SETTINGS = {"n_c": 4, "n_r": 2, "n_G": 10, "n_J": 5, "looks": 1, "performance_domains": 500, "effort_references": 0}
