@@ -16,7 +16,7 @@ from spota import Parameter, Signal, Uniform
 
 MODEL = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / "hopper.xml"
 HEALTHY_HEIGHT, HEALTHY_TILT = 0.7, 0.3  # [m, rad]
-FASTEST = 3.0  # [m/s] that is paid for
+FASTEST = 1.5  # [m/s] that is paid for
 JOINTS = ("thigh_joint", "leg_joint", "foot_joint")
 
 
