@@ -11,6 +11,7 @@ devices.use_all_cores()
 from benchmarks import (  # noqa: E402  (jax must know its devices first)
     effort,
     gradient,
+    host,
     iteration,
     learning,
     references,
@@ -33,6 +34,7 @@ def main(
                 "training",
                 "profile",
                 "gradient",
+                "host",
                 "effort",
                 "learning",
                 "references",
@@ -59,14 +61,15 @@ def main(
     """Speed, as ratios measured in one run; and what is learned.
 
     Args:
-        names: What to run; those after `gradient` take ten minutes or more each, so ask for them by name.
+        names: What to run; `host` needs mujoco and gymnasium. Those after it take ten minutes or more each, so ask for
+            them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
         platforms: The rows of `learning`, `effort`, `yardstick`, `truth` and `steady`, e.g. --platforms qube.
         seeds: The seeds of `learning`, `truth` and `steady`; by default, those that the docs have.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
-    run |= {"gradient": gradient.main, "effort": lambda: effort.main(platforms)}
+    run |= {"gradient": gradient.main, "host": host.main, "effort": lambda: effort.main(platforms)}
     run |= {
         "references": references.main,
         "robustness": robustness.main,

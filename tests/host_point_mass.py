@@ -48,7 +48,7 @@ class Masses:
         return reward, np.abs(self.x) > 1
 
     def close(self) -> None:
-        self.mass = None
+        del self.mass
 
 
 @dataclass(frozen=True, eq=False)

@@ -181,6 +181,28 @@ def test_a_policy_of_ones_own_balances(capsys):
     assert int(re.findall(r"feedback: (\d+) of 2500, 100% survived", said)[0]) > 2300
 
 
+def test_the_cart_pole_in_mujoco_earns_what_ours_does(capsys):
+    pytest.importorskip("mujoco")
+    runpy.run_path(str(ROOT / "examples" / "mujoco_cart_pole.py"), run_name="__main__")
+    theirs, ours = map(float, re.findall(r"cart-pole: (\S+) of 2500", capsys.readouterr().out))
+    assert theirs == pytest.approx(ours, rel=0.01)
+
+
+def test_the_hopper_falls_without_a_policy(capsys):
+    pytest.importorskip("mujoco")
+    pytest.importorskip("gymnasium")
+    runpy.run_path(str(ROOT / "examples" / "mujoco_hopper.py"), run_name="__main__")
+    assert "of 1300, 0% survived" in capsys.readouterr().out
+
+
 def test_every_example_is_run():
     tested = set(re.findall(r'"(\w+\.py)"\), run_name', Path(__file__).read_text()))
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == tested
+
+
+def test_gymnasiums_cart_pole_is_checked_trained_and_swept(capsys):
+    pytest.importorskip("gymnasium")
+    runpy.run_path(str(ROOT / "examples" / "gymnasium_cart_pole.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "every parameter moves a trajectory: 3 of 3 move" in said and "✗" not in said
+    assert int(re.findall(r"a pole of 0.2 kg: (\d+) of 500", said)[0]) > 100  # random commands last for 20 steps

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spota.api import assess, train
     from spota.envs import make
+    from spota.envs.gymnasium import gymnasium
+    from spota.envs.gymnax import from_gymnax
     from spota.envs.mujoco import mujoco
     from spota.policies import FNN, Linear, find, fnn, load, save
-    from spota.polopt.solve import Optimizer
+    from spota.polopt.optimizer import Optimizer
     from spota.sim.domain import DomainDistribution, Empirical, Parameter
     from spota.sim.effects import ActionDelay, DeadBand, Effects, ObservationNoise, ObservationOffset
     from spota.sim.env import Env, Policy, Signal, Trajectories
     from spota.sim.host import HostEnv, MachineError
     from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
     from spota.sim.rollout import collect, returns
+    from spota.sim.soundness import check
 
 __all__ = [
     "FNN",
@@ -45,9 +48,12 @@ __all__ = [
     "TruncatedNormal",
     "Uniform",
     "assess",
+    "check",
     "collect",
     "find",
     "fnn",
+    "from_gymnax",
+    "gymnasium",
     "load",
     "make",
     "mujoco",
@@ -60,14 +66,17 @@ _HOMES = {
     "api": ("assess", "train"),
     "sim.domain": ("DomainDistribution", "Empirical", "Parameter"),
     "envs": ("make",),
+    "envs.gymnasium": ("gymnasium",),
+    "envs.gymnax": ("from_gymnax",),
     "envs.mujoco": ("mujoco",),
     "sim.effects": ("ActionDelay", "DeadBand", "Effects", "ObservationNoise", "ObservationOffset"),
     "sim.host": ("HostEnv", "MachineError"),
     "sim.marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
     "policies": ("FNN", "Linear", "find", "fnn", "load", "save"),
-    "polopt.solve": ("Optimizer",),
+    "polopt.optimizer": ("Optimizer",),
     "sim.rollout": ("collect", "returns"),
     "sim.env": ("Env", "Policy", "Signal", "Trajectories"),
+    "sim.soundness": ("check",),
 }
 
 

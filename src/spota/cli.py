@@ -18,6 +18,7 @@ from spota.text import suggest
 
 COMMANDS = {
     "envs": "List the platforms, with the distribution of every domain parameter.",
+    "check": "Find out whether a simulator does what certificates take for granted, and what a certificate will cost.",
     "rollout": "Run a policy on random domains that it has never seen, and print what it earns.",
     "play": "Write an animated picture of the policy on the nominal domain and, beside it, on random ones.",
     "train": "Train a policy, and find out how much return it can lose on a domain that it has never seen.",

@@ -13,7 +13,9 @@ import pytest
 from PIL import Image
 
 from browser import PHONE
+from host_point_mass import HostPointMass
 from spota.envs import make
+from spota.policies import fnn
 from spota.show.animation import ANIMATED, Recording, fragment, page, record, save, to_gif, to_html
 from spota.show.animation.gif import frame_times
 from spota.show.animation.recording import FRAMES_PER_SECOND
@@ -329,3 +331,15 @@ def test_in_a_browser_reduced_motion_starts_paused(visit, on_disk):
     there.page.click(".spota-play")
     there.wait(f"{TIME} > 0.2")
     assert there.requests == there.complaints == []
+
+
+def test_a_host_environment_is_shown_by_its_signals(tmp_path):
+    env = HostPointMass(spread=0.2)
+    policy, domain = fnn(jax.random.key(0), env), env.domain.nominal()
+    one = record(env, policy, domain, jax.random.key(1), caption="nominal")
+    steps = rollout.watch(env, policy, domain, jax.random.key(1)[None])
+    assert one.scene == "curves" and list(one.tracks) == ["x", "v"] and not one.failed
+    np.testing.assert_allclose(one.tracks["x"][:-1], steps.state[:, 0, 0])
+    assert one.returns[-1] == pytest.approx(float(steps.reward.sum()), rel=1e-5)
+    assert '"curves"' in fragment([one])
+    assert to_gif([one], tmp_path / "mass.gif").stat().st_size > 1000

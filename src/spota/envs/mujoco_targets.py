@@ -24,7 +24,8 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "equality": ("neq", ("eq_",)),
     "pair": ("npair", ("pair_",)),
 }
-"""Kinds of objects: where a model counts them, and how the fields begin that hold their attributes."""
+"""Kinds of objects: where a model counts them, and how the fields begin that hold their attributes. What has no name is
+called by its number."""
 TARGET = re.compile(
     r"(?:(?P<kind>\w+)/(?P<name>[^\s.]+)|opt)\.(?P<attribute>\w+)(?:\[(?P<index>\d+)\])?\s*(?P<how>[*+]?)"
 )
@@ -117,11 +118,11 @@ def _attribute(model: Any, target: str, found: re.Match[str]) -> tuple[np.ndarra
     if kind not in KINDS:
         raise ValueError(f"{target!r}: there is no kind {kind!r}; {suggest(kind, KINDS)}")
     count, prefixes = KINDS[kind]
-    names = [getattr(model, kind)(i).name for i in range(getattr(model, count))]
+    names = [getattr(model, kind)(i).name or str(i) for i in range(getattr(model, count))]
     if name not in names:
-        there = suggest(name, filter(None, names)) if any(names) else f"the model has no {kind} with a name."
+        there = suggest(name, names) if names else "it has none at all."
         raise ValueError(f"{target!r}: the model has no {kind} {name!r}; {there}")
-    view = getattr(model, kind)(name)
+    view = getattr(model, kind)(names.index(name))
     fields = {a: p + a for a in dir(view) for p in prefixes if _holds(model, p + a, view, a)}
     usable = {a: f for a, f in fields.items() if a not in COMPUTED and not a.startswith("_")}
     if attribute not in usable:

@@ -50,7 +50,7 @@ FROM_CONTROLLER = ("cart-pole-swing-up", "qube", "qube-swing-up")
 
 HOST_REFERENCE_ITERATIONS = 40
 """Of a reference on a host environment, where steps cost: it starts from a trained policy."""
-FAST = 0.01
+FAST = 0.005
 """Steps [s] below which PPO looks as far ahead as on our own platforms; slower ones need fewer steps for the same."""
 MOST_MINIBATCHES = 50
 

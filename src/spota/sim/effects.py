@@ -111,6 +111,14 @@ class Effects:
     delay: ActionDelay = field(default_factory=ActionDelay)
     dead_band: DeadBand | None = None
 
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The domain parameters that effects use; a simulator of somebody else's never hears of them."""
+        bands = () if self.dead_band is None else (*self.dead_band.low, *self.dead_band.high)
+        offsets = () if self.offset is None else self.offset.parameters
+        delays = (self.delay.parameter,) if self.delay.longest else ()
+        return frozenset(name for name in (*delays, *offsets, *bands) if name is not None)
+
     def observe(
         self, key: randomness.Words, t: Int[Array, ""], observation: Float[Array, "d *n"], domains: Domains
     ) -> Float[Array, "d *n"]:

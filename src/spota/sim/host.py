@@ -59,3 +59,8 @@ class HostEnv(Platform):
     @abc.abstractmethod
     def open(self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> Machines:
         """One machine per domain, at its start state; the same domain and seed give the same episode, in any batch."""
+
+    def stale(self, domain: Mapping[str, float]) -> list[str]:
+        """What the simulator still has from before after this domain was applied: a sentence each, for `check`."""
+        del domain
+        return []

@@ -102,6 +102,7 @@ def _physics(
     """Reward, new ideal observation, and which machines go on; a policy's NaN makes the reward NaN, as elsewhere."""
     sane = np.isfinite(reached).all(axis=0)
     earned, failed = machines.step(reached if sane.all() else np.where(sane, reached, 0.0), alive)
+    earned, failed = _shaped(env, "step", earned, alive.shape), np.asarray(failed, bool)
     moved = _shaped(env, "observe", machines.observe(), (len(env.observations), alive.size))
     whole = np.isfinite(earned)
     reward = np.where(sane, np.where(alive & whole, earned, 0.0), np.where(alive, np.nan, 0.0))
@@ -167,12 +168,13 @@ def _observed(env: HostEnv, columns: HostDomains, machines: Machines) -> Float[n
 
 
 def _shaped(env: HostEnv, method: str, found: Any, wanted: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-    """An array of numbers of 32 bits with the wanted shape."""
-    array = np.asarray(found, np.float32)
+    """An array of its own, of numbers of 32 bits, with the wanted shape."""
+    array = np.array(found, np.float32)
     if array.shape != wanted:
+        rows = f"one row for each of {', '.join(s.name for s in env.observations)}, " if len(wanted) > 1 else ""
         raise ValueError(
-            f"{method} returned an array of shape {array.shape}, but {env.name} needs {wanted}: one row for each "
-            "signal, one column for each machine"
+            f"{method} returned an array of shape {array.shape} where {wanted} is needed: {rows}one column for each "
+            "machine"
         )
     return array
 

@@ -403,7 +403,29 @@
 
   // ---- what all pictures share -----------------------------------------------------------------------------------
 
-  const DRAW = { plate: drawPlate, rail: drawRail, rotary: drawRotary };
+  /** One curve per signal, one below the other, each over the range that it has in any of the recordings. */
+  function drawCurves(ctx, width, height, recording, now) {
+    const names = Object.keys(recording.tracks), tall = height / names.length, left = 12, wide = width - 24;
+    const x = (i) => left + (wide * Math.min(i * recording.interval, recording.duration)) / duration;
+    ctx.font = "11px system-ui, sans-serif";
+    ctx.textAlign = "left";
+    ctx.textBaseline = "top";
+    names.forEach((name, row) => {
+      const all = recordings.flatMap((r) => r.tracks[name] ?? []), low = Math.min(...all), span = Math.max(...all) - low || 1;
+      const y = (v) => tall * (row + 0.92 - (0.78 * (v - low)) / span), values = recording.tracks[name];
+      const points = values.map((v, i) => ({ x: x(i), y: y(v) }));
+      const here = { x: left + (wide * now.time) / duration, y: y(at(values, now)) };
+      ctx.globalAlpha = 0.28;
+      stroke(ctx, points.slice(now.i), colour.first, 1.2);
+      ctx.globalAlpha = 1;
+      stroke(ctx, [...points.slice(0, now.i + 1), here], colour.first, 1.6);
+      disc(ctx, here, 3, colour.moving);
+      ctx.fillStyle = colour.quiet;
+      ctx.fillText(name, left, tall * row + 1);
+    });
+  }
+
+  const DRAW = { plate: drawPlate, rail: drawRail, rotary: drawRotary, curves: drawCurves };
 
   function drawFailure(ctx, width, height, recording) {
     const text = `failed at ${recording.duration.toFixed(2)} s`;

@@ -11,10 +11,11 @@ from jaxtyping import Array, Float, Key
 from spota.sim import rollout
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env, Platform, Policy, Signal
+from spota.sim.host import HostEnv
 
 FRAMES_PER_SECOND = 50
 
-Scene = Literal["plate", "rail", "rotary"]
+Scene = Literal["plate", "rail", "rotary", "curves"]
 Track = Float[np.ndarray, " F"]
 Tracks = dict[str, Track]
 Sizes = dict[str, float]
@@ -35,7 +36,7 @@ class Recording:
     time: Track
     """When each frame is [s]."""
     tracks: Tracks
-    """What moves, by name [rad or m]."""
+    """What moves, by name [rad or m]; of curves, each signal in its own unit."""
     sizes: Sizes
     """What does not move [m]."""
     signals: tuple[Signal, ...]
@@ -64,25 +65,54 @@ class Recording:
 
 
 def record(env: Platform, policy: Policy, domain: Domains, key: Key[Array, ""], *, caption: str = "") -> Recording:
-    """Run one rollout on one domain and keep what a picture of it needs."""
-    scene, geometry = _picture_of(env.name)
-    env = rollout.pure(env, "it has no animation")
+    """Run one rollout on one domain and keep what a picture of it needs; of a host environment, curves."""
+    picture = None if isinstance(env, HostEnv) else _picture_of(env.name)
     if count(domain) != 1:
         raise ValueError(f"{count(domain)} domains were given; an animation shows one, e.g. env.domain.nominal().")
     steps = rollout.watch(env, policy, domain, key[None])
+    if picture is None:
+        return _curves(env, steps, caption)
+    scene, geometry = picture
+    env = rollout.pure(env)
     xi = env.params({name: column[0] for name, column in domain.items()})
     states, failed = _states(env, steps, domain, xi)
-    end = states[0].size - 1
-    frames = np.append(np.arange(0, end, stride := _stride(env.dt)), end)
+    frames = _frames(env, states[0].size - 1)
     state = jax.tree.unflatten(jax.tree.structure(steps.state), [leaf[frames] for leaf in states])
-    tracks, sizes = geometry(state, jax.tree.map(float, xi))
+    return _recording(env, steps, scene, *geometry(state, jax.tree.map(float, xi)), frames, failed, caption)
+
+
+def _curves(env: Platform, steps: rollout.Step, caption: str) -> Recording:
+    """What the sensors of a hidden state would show, without their noise."""
+    alive, ideal = np.asarray(steps.alive[:, 0]), np.asarray(steps.state[..., 0])
+    end = int(alive.sum())
+    frames = _frames(env, end)
+    tracks = {s.name: ideal[np.minimum(frames, end - 1), i] for i, s in enumerate(env.observations)}
+    return _recording(env, steps, "curves", tracks, {}, frames, not alive.all(), caption)
+
+
+def _frames(env: Platform, end: int) -> np.ndarray:
+    """The steps that are shown, the last one included."""
+    return np.append(np.arange(0, end, _stride(env.dt)), end)
+
+
+def _recording(
+    env: Platform,
+    steps: rollout.Step,
+    scene: Scene,
+    tracks: Tracks,
+    sizes: Sizes,
+    frames: np.ndarray,
+    failed: bool,
+    caption: str,
+) -> Recording:
     _check_finite(env.name, tracks)
+    end = int(frames[-1])
     rewards = np.asarray(steps.reward[:end, 0])
     return Recording(
         platform=env.name,
         caption=caption or env.name,
         scene=scene,
-        interval=stride * env.dt,
+        interval=_stride(env.dt) * env.dt,
         time=frames * env.dt,
         tracks=tracks,
         sizes=sizes,

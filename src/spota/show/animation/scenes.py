@@ -82,6 +82,8 @@ def shapes(recording: Recording, recordings: Sequence[Recording], frame: int) ->
 def extent(scene: Scene, recordings: Sequence[Recording]) -> Extent:
     """The part of the sheet that holds every recording of this kind."""
     size = _largest(recordings, scene)
+    if scene == "curves":
+        return -0.05, 1.65, -0.02, 1.02
     if scene == "plate":
         return -0.8 * size["plate"], 0.8 * size["plate"], -0.56 * size["plate"], 0.6 * size["plate"]
     if scene == "rail":
@@ -344,8 +346,23 @@ def _sides(see: Camera, square: Solid, bottom: float, top: float, colours: tuple
     return [Area(see(face), colour) for face, colour in zip(faces, colours, strict=True)]
 
 
+def _curves(r: Recording, size: dict[str, float], frame: int) -> list[Shape]:
+    """One curve per signal, one below the other, each over its own range; what is to come is pale."""
+    del size
+    shapes: list[Shape] = []
+    across = 1.6 * r.time / max(r.duration, 1e-9)
+    for i, values in enumerate(r.tracks.values()):
+        low, high = float(values.min()), float(values.max())
+        row = (values - low) / max(high - low, 1e-9)
+        points = np.stack([across, 1 - (i + 0.9 - 0.8 * row) / len(r.tracks)], axis=1).astype(float)
+        shapes += [Line(points, 0.004, pale(FIRST, 0.75)), Line(points[: frame + 1], 0.008, FIRST)]
+        shapes.append(_disc(points[frame], 0.015, MOVING))
+    return shapes
+
+
 _PICTURES: dict[Scene, Callable[[Recording, dict[str, float], int], list[Shape]]] = {
     "plate": _plate,
     "rail": _rail,
     "rotary": _rotary,
+    "curves": _curves,
 }

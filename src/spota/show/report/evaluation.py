@@ -27,6 +27,7 @@ from spota.show.report.story import Story
 from spota.sim import rollout
 from spota.sim.domain import Domains
 from spota.sim.env import Platform, Policy, Signal
+from spota.sim.host import HostEnv
 from spota.stats.split import FAILURE, crash_level
 
 FORMAT = 2
@@ -223,7 +224,7 @@ def _failing(tried: _Tried, failed: Failed) -> list[_Shown]:
 
 
 def _recordings(env: Platform, policy: Policy, shown: Sequence[_Shown], say: Tell) -> tuple[Recording, ...]:
-    if env.name not in ANIMATED:
+    if env.name not in ANIMATED and not isinstance(env, HostEnv):
         return ()
     say("animated rollouts", 0.0)
     return tuple(record(env, policy, one.domain, one.key, caption=one.caption) for one in shown)

@@ -28,6 +28,8 @@ def motion(m: Material) -> Section | None:
         f"The same policy on three machines: the nominal one, the median of {n} random ones, and {worst}. The curve "
         "below each picture is what drives it."
     )
+    if m.evaluation.recordings[0].scene == "curves":
+        about += " The pictures are what its sensors would show without noise, each signal over its own range."
     player = animation.fragment(m.evaluation.recordings)
     return Section("motion", "In motion", "The policy at work", html.paragraph(about) + player)
 
