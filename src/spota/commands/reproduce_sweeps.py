@@ -25,7 +25,7 @@ def reproduce_sweeps(seed: int, quick: bool, given: Path | None, directory: Path
     with resumable(directory):
         sources = _sources(seed, quick, given, directory)
         results = _measured(seed, size, sources)
-        files = plots.save(plots.sweeps(results), directory / "sweeps")
+        files = plots.save(plots.panels_of_sweeps(results), directory / "sweeps")
     document = plain(_document(seed, quick, sources, results))
     files.append(write_json(directory / "sweeps.json", document))
     if json:

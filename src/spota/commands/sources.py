@@ -6,6 +6,9 @@ A platform, a policy or an optimizer of one's own is `file.py:name` or `module:n
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from spota import policies
 from spota.analysis import evaluate
@@ -19,6 +22,9 @@ from spota.sim import domain_set
 from spota.sim.domain import Domains
 from spota.sim.env import Env, Policy
 from spota.sim.objects import is_reference, name_in
+
+Named = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POLICY ...", help_behavior_hint="")]
+"""Policies as a user names them, side by side."""
 
 
 def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> tuple[Env, dict[str, Policy]]:

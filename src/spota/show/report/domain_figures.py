@@ -22,7 +22,7 @@ LOOKS = {
 }
 
 
-def sweep(told: Mapping[str, Any], low: float, high: float) -> Plot:
+def sweep_plot(told: Mapping[str, Any], low: float, high: float) -> Plot:
     """Return over one parameter: mean, the middle 80 % of the rollouts, and the nominal value."""
     axis, found = told["axes"][0], next(iter(told["policies"].values()))
     x, means = axis["values"], found["mean"]

@@ -234,7 +234,7 @@ def _sweeps(key: Key[Array, ""], env: Env, policy: Policy, say: Tell):
     for i, name in enumerate(names):
         say("sweeps", i / len(names))
         values = evaluate.span(env, name, POINTS)
-        yield plain(evaluate.sweep(key, env, {"policy": policy}, name, values, rollouts=ROLLOUTS).to_dict())
+        yield plain(evaluate.sweep(key, env, {"policy": policy}, {name: values}, rollouts=ROLLOUTS).to_dict())
 
 
 def _stored(path: Path, name: str, level: float | None) -> Evaluation | None:

@@ -55,7 +55,7 @@ def _sweep(told: Mapping[str, Any], low: float, high: float) -> str:
     axis = told["axes"][0]
     unit = f" [{axis['unit']}]" if axis["unit"] != "-" else ""
     beside = f"{axis['meaning'] or axis['name']}{unit}"
-    return html.figure(domain_figures.sweep(told, low, high), title=axis["name"], beside=beside)
+    return html.figure(domain_figures.sweep_plot(told, low, high), title=axis["name"], beside=beside)
 
 
 def attribution(m: Material) -> Section | None:
