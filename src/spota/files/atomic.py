@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def sweep(directory: Path):
+def remove_unfinished(directory: Path):
     """Remove the temporary files of writers that were killed; only for the one who holds the directory's lock."""
     for left in directory.rglob(".*.tmp"):
         with contextlib.suppress(OSError):
