@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from spota.certify.algorithm import find_candidate
+from spota.certify.candidates import find_candidate
 from spota.certify.comparison import compare
 from spota.certify.references import find_references
 from spota.envs import make

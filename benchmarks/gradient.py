@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import best_seconds
-from spota.certify.algorithm import find_candidate
+from spota.certify.candidates import find_candidate
 from spota.certify.comparison import compare
 from spota.certify.references import find_references
 from spota.envs import make

@@ -30,7 +30,7 @@ class Means:
     """One way to train."""
 
     name: str
-    hidden: tuple[int, ...] = (16, 16)
+    hidden: tuple[int, ...] = (32, 32)
     longer: int = 1
     domains: int = MANY_DOMAINS
     seed: int = SEEDS[0]
@@ -39,8 +39,9 @@ class Means:
 WAYS = (
     *(Means(f"default, seed {seed}", seed=seed) for seed in SEEDS),
     Means("10 domains", domains=10),
+    Means("16-16, three times the updates, 10,000 domains", (16, 16), longer=3, domains=10_000),
+    Means("three times the updates, 10,000 domains, seed 54", longer=3, domains=10_000, seed=54),
     Means("three times the updates, 10,000 domains", longer=3, domains=10_000),
-    Means("a 32-32 network, twice the updates, 10,000 domains", (32, 32), 2, 10_000),
 )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from spota.certify import comparison, looks, settings
-from spota.certify.algorithm import find_candidate, spota
+from spota.certify.algorithm import spota
+from spota.certify.candidates import find_candidate
 from spota.certify.comparison import Comparison, _scores, compare, returns_of_each
 from spota.certify.events import Assessed, BlockFinished, BlockStarted, Solving
 from spota.certify.procedure import Keys, Procedure, compute
@@ -80,6 +81,15 @@ def whole(scattered):
 
 
 @solves_all
+def stay(keys, env, domains, inits, report=None):
+    """No optimizer at all: every policy is its start."""
+    del env, domains, report
+    P = keys.shape[0]
+    score, curve = _scores(jnp.zeros(P), jnp.ones(P)), jnp.zeros((P, 1))
+    return Solution(inits, score, score, curve, curve, jnp.zeros(1), jnp.zeros(P, bool))
+
+
+@solves_all
 def perturb(keys, env, domains, inits, report=None):
     """No optimizer at all: every reference is its start, moved at random."""
     del env, domains
@@ -94,11 +104,50 @@ def perturb(keys, env, domains, inits, report=None):
 
 
 def test_the_candidate_is_the_closed_form_on_its_domains():
-    found = find_candidate(KEY, ENV, exact.catapult, 7, NETWORK)
+    found = find_candidate(KEY, ENV, exact.catapult, 7, NETWORK).solved
     venus = float(found.domains["planet"].sum())
     assert exact.extension(found.policy) == pytest.approx(catapult.sample_optimum(7 - venus, venus), abs=1e-6)
     assert found.solution.curve.shape == (2,)
     assert found.solution.score.returns == pytest.approx(found.solution.curve[-1])
+
+
+def test_the_best_of_several_trainings_is_the_candidate_and_the_others_are_rivals():
+    """All have the same domains; `guessed` moves each at random, and says what it earns there."""
+
+    @solves_all
+    def guessed(keys, env, domains, inits, report=None):
+        found, at = perturb(keys, env, domains, inits, report), np.asarray(domains["planet"])
+        assert (at == at[0]).all()
+        returns = catapult.mean_return(exact.extension(found.policy)[:, None], at).mean(axis=1)
+        return eqx.tree_at(lambda s: s.score.returns, found, jnp.asarray(returns))
+
+    found = find_candidate(KEY, ENV, guessed, 7, hidden=(2,), trainings=4)
+    planet = np.asarray(found.solved.domains["planet"])
+    earned = [catapult.mean_return(exact.extension(p), planet).mean() for p in (found.policy, *found.rivals.values())]
+    assert list(found.rivals) == ["rival 1", "rival 2", "rival 3"]
+    assert earned == sorted(earned, reverse=True)
+    assert earned[0] > earned[-1]
+    assert found.solved.solution.score.returns == pytest.approx(earned[0], rel=1e-5)
+
+
+def test_references_of_a_run_start_from_a_rival_where_it_is_better():
+    """References stay what they start from: gaps are then what the better of two trainings earns more."""
+    settings = dataclasses.replace(SMALL, trainings=2, max_iterations=1, rejection="reference")
+    memo = Memo()
+    found = spota(KEY, ENV, perturb, settings, references=stay, memo=memo)
+    starts = found.certificate.starts
+    assert sum(starts.values()) == 10
+    assert set(starts) == {"the candidate", "rival 1"}
+    planet = memo.kept["iteration-01/references"]["domain.planet"]
+    earned = memo.kept["iteration-01/starts"]["earned"]
+    assert earned.shape == (2, 10)
+    assert starts["rival 1"] == int((earned[1] > earned[0]).sum()) > 0
+    mine = catapult.mean_return(exact.extension(found.policy), planet).mean(axis=1)
+    np.testing.assert_allclose(earned[0], mine, rtol=1e-4)
+    gaps = Comparison.from_arrays(memo.kept["iteration-01/comparison"]).gaps.raw
+    np.testing.assert_allclose(gaps[:, 0], np.maximum(earned[1] - earned[0], 0.0), atol=1e-3)
+    again = spota(KEY, ENV, lambda *_: pytest.fail("trained again"), settings, memo=memo, references=stay)
+    assert again.certificate == found.certificate
 
 
 def test_a_candidate_can_start_from_an_imitation_of_the_platforms_controller(monkeypatch):

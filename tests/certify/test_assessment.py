@@ -106,6 +106,14 @@ def test_a_candidate_of_our_own_is_trained_on_other_domains():
     assert again.certificate == found.certificate
 
 
+def test_references_of_a_narrow_policy_are_as_wide_as_ours():
+    """A wider network finds more, so that a narrow policy is compared with wide ones; it starts them as it is."""
+    settings, memo = dataclasses.replace(SMALL, hidden=(6,)), Memo()
+    found = assess_policy(KEY, ENV, POLICY, stay, settings, memo=memo)
+    assert memo.kept["iteration-01/references"]["policy.biases.0"].shape == (10, 6)
+    np.testing.assert_allclose(found.comparison.gaps.raw, 0, atol=1e-4)
+
+
 def test_longer_references_start_where_the_usual_ones_did():
     memo, settings = Memo(), dataclasses.replace(SMALL, effort_references=4)
     found = assess_policy(KEY, ENV, POLICY, Halving(1), settings, against={"mars": MARS, "venus": VENUS}, memo=memo)

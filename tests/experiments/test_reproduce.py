@@ -10,7 +10,7 @@ import pytest
 from bowl import Bowl
 from spota import envs, policies
 from spota.analysis.evaluate import Axis, Sweep, span
-from spota.certify import algorithm, looks
+from spota.certify import candidates, looks
 from spota.cli import main
 from spota.experiments import convergence, sweeps
 from spota.experiments.convergence import Convergence
@@ -74,7 +74,7 @@ def test_convergence_averages_over_the_runs_and_goes_on(capsys, tmp_path, monkey
     pictures = {"convergence-catapult.png", "convergence-catapult.pdf"}
     assert names == {"catapult-seed-3", "catapult-seed-4", "convergence.json", *pictures}
 
-    monkeypatch.setattr(algorithm, "find_candidate", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(candidates, "find_candidate", lambda *_, **__: pytest.fail("trained again"))
     main(["reproduce", "convergence", "--seed", "3", "--out", "a"])
     told = capsys.readouterr()
     assert "SPOTA would have ended" in " ".join(told.out.split())

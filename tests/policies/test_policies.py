@@ -14,6 +14,7 @@ import scipy.linalg
 from spota import policies
 from spota.envs import make
 from spota.policies.lqr import linearise
+from spota.policies.network import widened
 from spota.sim import rollout
 
 CART_POLE, BALL = make("cart-pole"), make("ball-balancer")
@@ -164,3 +165,16 @@ def test_lqr_balances_the_pole_on_random_domains():
     random = outcome(CART_POLE, policies.lqr(CART_POLE))
     assert random.survived.mean() >= 0.98
     assert random.returns.mean() >= 2300
+
+
+def test_a_widened_network_acts_as_before_and_its_new_units_can_learn():
+    small, large = (policies.fnn(jax.random.key(8), CART_POLE, sizes) for sizes in ((4, 3), (7, 5)))
+    small = jax.tree.map(lambda x: x + 0.3, small)  # biases, too
+    wide = widened(small, large)
+    assert wide.hidden == (7, 5)
+    observations = jax.random.normal(jax.random.key(10), (4, 50))
+    np.testing.assert_allclose(wide(observations), small(observations), atol=1e-6)
+    slope = jax.grad(lambda policy: policy(observations).sum())(wide)
+    assert np.abs(slope.weights[-1][:, 3:]).min() > 0
+    with pytest.raises(ValueError, match="does not fit"):
+        widened(large, small)

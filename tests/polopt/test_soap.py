@@ -1,5 +1,7 @@
 """SOAP against Adam, which it is in the eigenbasis, and on a valley that Adam's coordinates do not fit."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,3 +69,16 @@ def test_a_turned_valley_is_descended_faster_than_by_adam(seed):
         return float(loss(w))
 
     assert descend(scale_by_soap()) < 0.3 * descend(optax.scale_by_adam())
+
+
+def test_eigenvectors_of_several_problems_are_found_one_after_the_other():
+    """A batch of them may wait for itself for ever: no program has one."""
+    soap = scale_by_soap()
+    many = jnp.broadcast_to(1 + jnp.eye(32), (3, 32, 32))
+    program = str(jax.make_jaxpr(jax.vmap(lambda g: soap.update(g, soap.init(g))[0]))(many))
+    shapes = re.findall(r"f32\[([\d,]+)\][^\n]*= eigh", program)
+    assert shapes
+    assert set(shapes) == {"32,32"}
+    together = jax.vmap(lambda g: soap.update(g, soap.init(g))[0])(many)
+    alone = soap.update(many[0], soap.init(many[0]))[0]
+    np.testing.assert_allclose(together[1], alone, rtol=1e-5)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from spota import envs, policies
-from spota.certify import algorithm, looks
+from spota.certify import candidates, looks
 from spota.certify.certificate import Certificate
 from spota.cli import main
 from spota.envs.cart_pole import CartPole
@@ -108,7 +108,7 @@ def test_metrics_have_a_line_for_every_block(whole):
 
 def test_a_finished_run_is_shown_and_nothing_is_computed(whole, tmp_path, capsys, monkeypatch):
     out = copied(whole, tmp_path / "a")
-    monkeypatch.setattr(algorithm, "find_candidate", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(candidates, "find_candidate", lambda *_: pytest.fail("trained again"))
     told = run(capsys, *TRAIN, *NEVER, "--out", "a")
     assert "a holds this run already, and it is finished" in told.err
     assert told.err.count("found in the directory") == 10
@@ -219,7 +219,7 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(whole, tmp_path, capsys, 
 
 
 def test_the_best_policy_so_far_is_there_after_every_iteration(tmp_path, capsys, monkeypatch):
-    find, calls = algorithm.find_candidate, []
+    find, calls = candidates.find_candidate, []
 
     def stop_at_the_second(*arguments):
         calls.append(arguments)
@@ -227,7 +227,7 @@ def test_the_best_policy_so_far_is_there_after_every_iteration(tmp_path, capsys,
             raise KeyboardInterrupt
         return find(*arguments)
 
-    monkeypatch.setattr(algorithm, "find_candidate", stop_at_the_second)
+    monkeypatch.setattr(candidates, "find_candidate", stop_at_the_second)
     with pytest.raises(SystemExit):
         main([*TRAIN, *NEVER, "--out", "a"])
     assert "result.json" not in (told := capsys.readouterr().err)

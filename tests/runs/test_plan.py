@@ -1,6 +1,7 @@
 """What decides a run of SPOTA: presets, then a file, then flags; and what is said about mistakes."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import tomli_w
@@ -26,12 +27,13 @@ def resolved(*assignments: str, file=None, tables=None, **flags) -> Plan:
 def test_the_default_is_tuned_with_the_platforms_threshold():
     found = resolved()
     assert (found.algo, found.preset, found.solver, found.seed) == ("spota", "tuned", "default", 0)
-    assert found.spota == Spota(beta=60.0, n_c=5 * MANY_DOMAINS, n_r=20, n_J=10)
+    sizes: dict[str, Any] = {"n_c": 5 * MANY_DOMAINS, "n_r": 50, "n_J": 4, "hidden": (32, 32), "trainings": 2}
+    assert found.spota == Spota(beta=60.0, **sizes)
     assert found.spota.method == "split"
     usual = default_solver(CART)
-    assert found.candidate == replace(usual, iterations=3 * usual.iterations)
+    assert found.candidate == replace(usual, iterations=plan.LONGER * usual.iterations)
     assert found.reference == reference_solver(CART)
-    assert resolved(env="ball-balancer").spota == Spota(beta=50.0, n_c=5 * MANY_DOMAINS, n_r=20, n_J=10)
+    assert resolved(env="ball-balancer").spota == Spota(beta=50.0, **sizes)
     swing_up = resolved(env="cart-pole-swing-up")
     assert swing_up.candidate == default_solver(make("cart-pole-swing-up"))
     assert resolved(solver="ppo").spota == Spota(beta=60.0, n_J=50)  # it would pay for every domain
@@ -127,7 +129,7 @@ def test_the_papers_assessment_keeps_its_interval_and_its_sizes():
 
 def test_an_assessment_has_a_candidate_of_its_own_and_no_loop():
     found = resolved(algo="assess", policy="lqr")
-    assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (20, plan.ASSESSED_ON)
+    assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (50, plan.ASSESSED_ON)
     assert found.spota.n_c == MANY_DOMAINS
     assert found.candidate == resolved().candidate  # as strong as that of a training
     assert resolved(algo="assess", policy="lqr", solver="ppo").candidate == found.candidate

@@ -8,23 +8,16 @@ print(result.certificate)
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
-import jax
 from jaxtyping import Array, Key
 
+from spota.certify.candidates import trained_candidate
 from spota.certify.certificate import Certificate
-from spota.certify.comparison import Solved
 from spota.certify.events import Assessed, Listener
-from spota.certify.looks import CANDIDATE, Starts, decide, time_is_over
+from spota.certify.looks import decide, time_is_over
 from spota.certify.procedure import Memo, Procedure, compute
-from spota.certify.references import repeated
 from spota.certify.settings import GROWTHS, NonDecrSeq, Spota
-from spota.files.blocks import Arrays, from_arrays, to_arrays
-from spota.policies import FNN, first_policy, fnn
-from spota.polopt.imitating import imitation_progress
-from spota.polopt.solve import Report, Solution
-from spota.polopt.solver import AnyOptimizer, Solver, as_solver
-from spota.sim.domain import count
+from spota.certify.starts import CANDIDATE, Starts, best_starts
+from spota.polopt.solver import AnyOptimizer, as_solver
 from spota.sim.env import Env
 
 
@@ -41,24 +34,6 @@ class Result:
     """Why it ended: "certified", "max_iterations" or "max_seconds"."""
     seconds: float
     """What all blocks have cost."""
-
-
-def find_candidate(
-    key: Key[Array, ""],
-    env: Env,
-    solver: Solver,
-    n_c: int,
-    init: Any = None,
-    report: Report | None = None,
-    hidden: tuple[int, ...] = (16, 16),
-) -> Solved:
-    """Solve the approximated program on n_c random domains, from a new policy unless given one."""
-    k_domains, k_init, k_solve = jax.random.split(key, 3)
-    init = fnn(k_init, env, hidden) if init is None else init
-    domains = env.domain.sample(k_domains, n_c)  # SPOTA_cand_DR
-    problem = {name: column[None] for name, column in domains.items()}
-    one = solver(k_solve[None], env, problem, repeated(init, 1), report)  # SPOTA_optpol_cand
-    return Solved(domains, _first(one))
 
 
 def spota(
@@ -99,43 +74,15 @@ def spota(
 
 def _iterate(run: Procedure, iteration: int, init: Any) -> tuple[Any, Certificate]:
     """One iteration: a candidate, then references that join it until it is decided."""
-    candidate = _candidate(run, iteration, run.keys(iteration).candidate, init)
+    n_c, _ = run.sizes(iteration)
+    candidate = trained_candidate(run, iteration, n_c, init)
+    networks = {CANDIDATE: candidate.policy, **candidate.rivals}
 
     def starts_of(look: int) -> Starts:
-        joining = run.settings.joining(look)
-        return Starts(repeated(candidate.policy, joining), {CANDIDATE: joining})  # SPOTA_ref_init
+        return best_starts(run, iteration, look, networks)  # SPOTA_ref_init
 
-    found = decide(run, iteration, candidate.policy, starts_of, n_c=count(candidate.domains))
+    found = decide(run, iteration, candidate.policy, starts_of, n_c)
     return candidate.policy, found.certificate
-
-
-def _candidate(run: Procedure, iteration: int, key: Key[Array, ""], init: Any) -> Solved:
-    s, (n_c, _) = run.settings, run.sizes(iteration)
-    if init is None and s.start == "controller":
-        init = _start(run, iteration, key)
-
-    def make(report: Report) -> Arrays:
-        return find_candidate(key, run.env, run.candidate, n_c, init, report, s.hidden).to_arrays()
-
-    like = fnn(key, run.env, s.hidden) if init is None else init
-    return Solved.from_arrays(run.block(iteration, "candidate", n_c, make), like)
-
-
-def _start(run: Procedure, iteration: int, key: Key[Array, ""]) -> FNN:
-    """An imitation of the platform's controller, with the key that a new network would have."""
-    _, k_init, _ = jax.random.split(key, 3)
-    s = run.settings
-
-    def make(report: Report) -> Arrays:
-        return to_arrays(first_policy(k_init, run.env, s.start, s.hidden, lambda one: report(imitation_progress(one))))
-
-    return from_arrays(run.block(iteration, "imitation", 0, make), fnn(key, run.env, s.hidden))
-
-
-def _first(many: Solution) -> Solution:
-    """The only problem's solution; `evaluated_at` has no axis over problems."""
-    many = eqx.tree_at(lambda s: s.evaluated_at, many, many.evaluated_at[None])
-    return jax.tree.map(lambda x: x[0], many)
 
 
 def _lowest(tried: list[tuple[Any, Certificate]]) -> tuple[Any, Certificate]:

@@ -3,32 +3,29 @@
 found = assess_policy(jax.random.key(0), env, policy, Analytic(), candidate=Analytic(), against={"runs/a": other})
 print(found.certificate)
 
-References that start from a poor policy may never come near the best. So each starts, on its own domains, from the best
-of all policies that there are: the assessed one, a candidate of our own, and those that someone knows. Then, however
-weak the optimizer is, the gap is at least what these earn more.
+Each reference starts, on its own domains, from the best of all policies that there are: the assessed one, candidates of
+our own, and those that someone knows.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Key
 
-from spota.certify.algorithm import find_candidate
+from spota.certify.candidates import trained_candidate
 from spota.certify.certificate import Certificate
-from spota.certify.comparison import Comparison, Solved, returns_everywhere
+from spota.certify.comparison import Comparison
 from spota.certify.events import Assessed, Listener
-from spota.certify.looks import Starts, decide
-from spota.certify.procedure import Memo, Procedure, block_name, compute
-from spota.certify.references import reference_domains
+from spota.certify.looks import decide
+from spota.certify.procedure import Memo, Procedure, compute
 from spota.certify.settings import Spota, constant
-from spota.files.blocks import Arrays, from_arrays, to_arrays
+from spota.certify.starts import best_starts
+from spota.files.blocks import from_arrays, to_arrays
 from spota.policies.contract import Contract
 from spota.policies.imitate import Imitation, imitate
-from spota.policies.network import FNN, Linear, fnn
-from spota.polopt.solve import Report
+from spota.policies.network import FNN, Linear, fnn, widened
 from spota.polopt.solver import AnyOptimizer, as_solver
 from spota.sim.env import Env, Policy
 from spota.text import figure
@@ -64,9 +61,10 @@ def assess_policy(
 ) -> Assessment:
     """A certificate for a policy that exists already, from references on n_r domains each that `optimizer` trains.
 
-    Each reference starts from the best, on its own domains, of: the policy itself; a candidate of our own, which
+    Each reference starts from the best, on its own domains, of: the policy itself; candidates of our own, which
     `candidate` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. What is no
-    network of the policy's size is imitated by one. References are compared with the policy itself in all cases.
+    network of the policy's depth is imitated by one, and a narrow network is widened first. References are compared
+    with the policy itself in all cases.
     """
     settings, known = replace(settings or Spota(), spend_alpha="none"), dict(against or {})  # one policy, one test
     for one in (policy, *known.values()):
@@ -78,71 +76,43 @@ def assess_policy(
     def notes(starts: Mapping[str, int]) -> tuple[str, ...]:
         return tuple(_doubts(env, imitations, starts))
 
-    found = decide(run, 1, policy, lambda look: _starts(run, look, networks), None, notes)
+    found = decide(run, 1, policy, lambda look: best_starts(run, 1, look, networks), None, notes)
     run.tell(Assessed(1, found.certificate, found.certificate, policy))
     return Assessment(found.certificate, found.comparison, imitations.get(IMITATED), sum(run.seconds))
-
-
-def earnings(
-    key: Key[Array, ""], env: Env, networks: Mapping[str, FNN], domains: dict[str, Float[Array, "n_G n_r"]], n_J: int
-) -> Float[np.ndarray, "networks n_G"]:
-    """What each network earns on the domains of each reference, with the same random numbers for all of them."""
-    keys = jax.random.split(key, (*next(iter(domains.values())).shape, n_J))
-    earned = [returns_everywhere(env, network, domains, keys).mean(axis=(1, 2)) for network in networks.values()]
-    return np.stack([np.asarray(returns) for returns in earned])
 
 
 def _line_up(
     run: Procedure, policy: Policy, known: Mapping[str, Policy], with_own: bool
 ) -> tuple[dict[str, FNN], dict[str, Imitation]]:
     """All that a reference may start from, as networks of one size, and those of them that are imitations."""
-    keys = run.keys(1)
-    k_policy, *k_known = jax.random.split(keys.imitation, 1 + len(known))
-    network, imitation = _network(run, k_policy, policy, None, "imitation")
+    k_policy, *k_known = jax.random.split(run.keys(1).imitation, 1 + len(known))
+    hidden = _size((policy, *known.values()), run.settings.hidden)
+    network, imitation = _network(run, k_policy, policy, hidden, "imitation")
     networks, imitations = {ITSELF if imitation is None else IMITATED: network}, {IMITATED: imitation}
-    if with_own:
-        networks[OURS] = _own_candidate(run, keys.candidate, network.hidden)
+    if with_own:  # it knows nothing of the assessed policy
+        own = trained_candidate(run, 1, run.settings.n_c, hidden=hidden, imitation="imitation-own")
+        networks |= {OURS: own.policy, **own.rivals}
     for i, (name, other) in enumerate(known.items()):
-        networks[name], imitations[name] = _network(run, k_known[i], other, network.hidden, f"imitation-{i + 1}")
+        networks[name], imitations[name] = _network(run, k_known[i], other, hidden, f"imitation-{i + 1}")
     return networks, {name: found for name, found in imitations.items() if found is not None}
 
 
-def _starts(run: Procedure, look: int, networks: Mapping[str, FNN]) -> Starts:
-    """The best network for each reference on its own domains; the first of those that are equally good."""
-    s, keys, n = run.settings, run.keys(1, look), run.settings.joining(look)
-    domains, _ = reference_domains(keys.references, run.env, s.n_r, n)
-
-    def make(report: Report) -> Arrays:
-        del report
-        return {"earned": earnings(keys.starts, run.env, networks, domains, s.n_J)}
-
-    chosen = run.block(1, block_name("starts", look), s.n_r, make, n)["earned"].argmax(axis=0)
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves)[chosen], *networks.values())
-    return Starts(stacked, {name: int((chosen == i).sum()) for i, name in enumerate(networks)})
-
-
-def _own_candidate(run: Procedure, key: Key[Array, ""], hidden: tuple[int, ...]) -> FNN:
-    """A candidate that knows nothing of the assessed policy, but has a network of its size."""
-    n_c = run.settings.n_c
-
-    def make(report: Report) -> Arrays:
-        return find_candidate(key, run.env, run.candidate, n_c, None, report, hidden).to_arrays()
-
-    return Solved.from_arrays(run.block(1, "candidate", n_c, make), fnn(key, run.env, hidden)).policy
+def _size(policies: Sequence[Policy], usual: tuple[int, ...]) -> tuple[int, ...]:
+    """Hidden layers that hold the first policy, as wide as the usual ones and as all others of its depth."""
+    sizes = [policy.hidden for policy in policies if isinstance(policy, FNN)]
+    first = sizes[0] if isinstance(policies[0], FNN) else usual
+    return tuple(map(max, zip(*(size for size in (*sizes, usual) if len(size) == len(first)), strict=True)))
 
 
 def _network(
-    run: Procedure, key: Key[Array, ""], policy: Policy, hidden: tuple[int, ...] | None, block: str
+    run: Procedure, key: Key[Array, ""], policy: Policy, hidden: tuple[int, ...], block: str
 ) -> tuple[FNN, Imitation | None]:
-    """The policy as a network that references can start from: itself, or an imitation if its kind or size differs."""
-    contract = Contract.of(run.env)
-    if isinstance(policy, FNN) and hidden in (None, policy.hidden):
-        if policy.contract.observation_scale == contract.observation_scale:
-            return FNN(policy.weights, policy.biases, contract), None
-        hidden = policy.hidden
-    size = hidden or run.settings.hidden
-    like = Imitation(fnn(key, run.env, size), jnp.zeros(1), jnp.zeros(1), jnp.zeros(()))
-    arrays = run.block(1, block, 0, lambda _: to_arrays(imitate(key, run.env, policy, size)))
+    """The policy as a network that references can start from: itself, or an imitation if its kind or depth differs."""
+    scale = Contract.of(run.env).observation_scale
+    if isinstance(policy, FNN) and len(policy.hidden) == len(hidden) and policy.contract.observation_scale == scale:
+        return widened(policy, fnn(key, run.env, hidden)), None
+    like = Imitation(fnn(key, run.env, hidden), jnp.zeros(1), jnp.zeros(1), jnp.zeros(()))
+    arrays = run.block(1, block, 0, lambda _: to_arrays(imitate(key, run.env, policy, hidden)))
     imitation = from_arrays(arrays, like)
     return imitation.policy, imitation
 

@@ -19,6 +19,7 @@ from spota.certify.comparison import Comparison, Solved, compare, returns_of_eac
 from spota.certify.effort import EXACT, Effort, gains, train_longer
 from spota.certify.procedure import Procedure, block_name
 from spota.certify.references import references_from
+from spota.certify.starts import CANDIDATE, Starts
 from spota.certify.verdict import Rollouts, certify, challenged, measure
 from spota.files.blocks import Arrays
 from spota.policies import fingerprint
@@ -32,18 +33,8 @@ from spota.stats.split import gap_at_least
 
 PILOT = 2000
 """Unseen domains that serve nothing but choices: of the level at which the split interval cuts, and of a challenger."""
-CANDIDATE = "the candidate"
-"""Where references start from that start from the policy which they are compared with."""
 CHALLENGED_ON = 500
 """How many of them show which reference is best anywhere."""
-
-
-@dataclass(frozen=True)
-class Starts:
-    """What each reference of a look starts from, with a leading axis, and how many start from which policy."""
-
-    policies: Any
-    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True)

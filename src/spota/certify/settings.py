@@ -108,6 +108,9 @@ class Spota:
     """The share of rollouts that counts as worst."""
     hidden: tuple[int, ...] = (16, 16)
     """Hidden layers of a new policy."""
+    trainings: int = 1
+    """How often a candidate is trained, each time from another network; the best one is the candidate, and references
+    may start from all of them."""
     start: Start = "new"
     """What a candidate starts from: a new network, or one that imitates the platform's controller."""
     chunk: int | None = None
@@ -115,7 +118,7 @@ class Spota:
 
     def __post_init__(self):
         """Refuse settings that cannot work."""
-        for name in ("n_c", "n_r", "n_G", "n_J", "n_b", "looks", "max_iterations"):
+        for name in ("n_c", "n_r", "n_G", "n_J", "n_b", "looks", "max_iterations", "trainings"):
             _at_least(name, getattr(self, name), 1)
         _at_least("performance_domains", self.performance_domains, 0)
         _at_least("effort_factor", self.effort_factor, 2)

@@ -77,6 +77,22 @@ def fnn(key: Key[Array, ""], env: Env, hidden: tuple[int, ...] = (16, 16)) -> FN
     return FNN(weights, tuple(jnp.zeros(size) for size in sizes[1:]), Contract.of(env))
 
 
+def widened(network: FNN, new: FNN) -> FNN:
+    """The same policy in the larger layers of a new network; what is added does nothing yet, but can learn."""
+    wider = zip(network.hidden, new.hidden, strict=True)
+    if any(old > size for old, size in wider):
+        raise ValueError(f"A network of {network.hidden} does not fit into one of {new.hidden}; give larger layers.")
+    weights = tuple(_within(old, large) for old, large in zip(network.weights, new.weights, strict=True))
+    biases = tuple(large.at[: old.size].set(old) for old, large in zip(network.biases, new.biases, strict=True))
+    return FNN(weights, biases, new.contract)
+
+
+def _within(old: Float[Array, "out into"], large: Float[Array, "OUT INTO"]) -> Float[Array, "OUT INTO"]:
+    """Old units read what they read before, and nothing of the new ones; these read everything."""
+    out, into = old.shape
+    return large.at[:out].set(0.0).at[:out, :into].set(old)
+
+
 def _save(policy: FNN | Linear, path: str | Path) -> Path:
     from spota.policies.storage import save  # which knows these classes
 

@@ -52,6 +52,14 @@ def default_domains(optimizer: Any) -> int:
     return MANY_DOMAINS if isinstance(optimizer, Analytic) else 10
 
 
+def default_hidden(optimizer: Any) -> tuple[int, ...]:
+    """The hidden layers of a new network unless told otherwise: for gradients, wider than the paper's.
+
+    A 32-32 network learns in 400 updates what one of 16-16 may not learn in 1200, and costs little more.
+    """
+    return (32, 32) if isinstance(optimizer, Analytic) else (16, 16)
+
+
 def default_start(env: Env) -> Start:
     """What a training starts from unless told otherwise."""
     return "controller" if env.name in FROM_CONTROLLER else "new"

@@ -27,6 +27,9 @@ from spota.sim.env import Env, Policy
 FEW = 100
 """Domains below which a policy learns the points instead of the distribution; above, a kernel only makes it harder."""
 
+MANY = 2000
+"""Domains that an evaluation takes at most: more of them cost more than the updates, and tell hardly more."""
+
 
 class AnalyticState(eqx.Module):
     """The policy, and the optimizer's memory."""
@@ -80,8 +83,9 @@ class Analytic(Optimizer):
             raise ValueError(f"barrier = {self.barrier}, smoothing = {self.smoothing}: neither can be negative.")
 
     def rollouts_on(self, n: int) -> tuple[int, int]:
-        """In an update and in an evaluation: about as many as wanted, one per domain at least in an evaluation."""
-        return min(n, self.rows) * self._each(self.rows, n), n * self._each(self.evaluation_rows, n)
+        """In an update and in an evaluation: about as many as wanted; an evaluation has one per domain at least, and
+        of thousands of domains the first ones."""
+        return min(n, self.rows) * self._each(self.rows, n), min(n, MANY) * self._each(self.evaluation_rows, n)
 
     def _each(self, rows: int, n: int) -> int:
         """Rollouts per domain that make the rows full."""

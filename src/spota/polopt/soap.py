@@ -65,13 +65,23 @@ def _step(
     """Adam's step in the eigenbasis, turned back, and what is remembered now."""
     squares = (g @ g.T, g.T @ g) if old.sides else ()
     sides = tuple(b2 * mean + (1 - b2) * new for mean, new in zip(old.sides, squares, strict=True))
-    bases = tuple(jnp.linalg.eigh(side)[1] for side in sides)
+    bases = tuple(_eigenvectors(side) for side in sides)
     first = b1 * old.first + (1 - b1) * g
     second = b2 * old.second + (1 - b2) * _turned(g, bases) ** 2
     scale = jnp.sqrt(second / (1 - b2**count))
     scale += FLOOR * scale.max() + jnp.finfo(scale.dtype).tiny
     step = _turned(first / (1 - b1**count), bases) / scale
     return _turned(step, tuple(basis.T for basis in bases)), Moments(first, second, sides)
+
+
+@jax.custom_batching.sequential_vmap
+def _eigenvectors(side: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """One matrix after the other, however many problems there are.
+
+    A batch would be cut into tasks for the very pool of threads that waits for them: if all its threads wait, nothing
+    moves any more (jaxlib 0.10.2, lapack's batch map; seen with 32 × 32 matrices on two cores).
+    """
+    return jnp.linalg.eigh(side)[1]
 
 
 def _turned(g: Float[Array, "*shape"], bases: tuple[Float[Array, "_ _"], ...]) -> Float[Array, "*shape"]:

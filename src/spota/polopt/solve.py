@@ -63,7 +63,8 @@ class Optimizer(abc.ABC):
         """The policy that the learner would act with; of the kind that `begin` was given."""
 
     def rollouts_on(self, n: int) -> tuple[int, int]:
-        """Rollouts in an update and in an evaluation on n domains; in an evaluation every domain has as many."""
+        """Rollouts in an update and in an evaluation on n domains; in an evaluation every domain has as many, or the
+        first ones have one each."""
         return n, n * evaluations_of_each(n)
 
     def width(self, n: int) -> float:
@@ -262,7 +263,9 @@ def _evaluate(optimizer: Optimizer, env: Env, mesh: Mesh, keys, domains, states,
 def _evaluation_rows(optimizer: Optimizer, env: Env, domains: Domains, key: Key[Array, ""]) -> Rows:
     """The same in all evaluations of a problem; smoothed as in training, or what suits few domains alone would win."""
     n = count(domains)
-    rows = all_rows(domains, key, optimizer.rollouts_on(n)[1] // n)
+    rollouts = optimizer.rollouts_on(n)[1]
+    first = {name: column[:rollouts] for name, column in domains.items()}  # all, unless they are more
+    rows = all_rows(first, key, rollouts // count(first))
     return smoothed(jax.random.fold_in(key, 1), env.domain, rows, optimizer.width(n))
 
 

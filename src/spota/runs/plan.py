@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from spota.certify.settings import Spota
 from spota.envs import make
-from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, reference_solver
+from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, default_hidden, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import check_optimizer, is_optimal
@@ -27,17 +27,19 @@ LOOP_ONLY = ("max_iterations", "growth", "warm_start", "spend_alpha")
 """Settings of the loop over the iterations, without meaning for a policy that exists already."""
 QUICK = {"n_G": 10, "max_iterations": 3, "growth": "constant"}
 """The same sizes again if the first candidate does not pass: then all programs are compiled already."""
-SIZES: dict[str, tuple[dict[str, int], dict[str, int]]] = {
-    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 20, "n_J": 10}, {}),
+SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 50, "n_J": 4}, {}),
     "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
     "paper": ({}, {}),
 }
 """Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for optimizers
 that pay for each. A reference of twenty domains looks better on them than it is, and of fifty less so; at fifty this
 did not cover what references had not found (docs/results.md), and a bound is true before it is tight."""
+TRAININGS = 2
+"""Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's optimizer has in the quick preset."""
-LONGER = 3
+LONGER = 2
 """How many times its usual iterations a candidate's optimizer has in the tuned preset: what it finds is not lost."""
 QUICK_ROWS = 20
 """Rollouts in an update of a reference there: ten domains need fewer than fifty."""
@@ -140,10 +142,13 @@ def _training(head: Plan, env: Env) -> dict[str, Any]:
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
-def _sizes(preset: str, optimizer: Any) -> dict[str, int]:
+def _sizes(preset: str, optimizer: Any) -> dict[str, Any]:
     """How many domains and rollouts the preset has for such an optimizer."""
     many, few = SIZES[preset]
-    return many if isinstance(optimizer, Analytic) or is_optimal(optimizer) else few
+    if isinstance(optimizer, Analytic):
+        ours = {"hidden": default_hidden(optimizer), "trainings": TRAININGS}
+        return many if preset == "paper" else {**many, **ours}
+    return many if is_optimal(optimizer) else few
 
 
 def _assessing(head: Plan, env: Env, layers: Sequence[Layer]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from spota.files.blocks import Arrays, from_arrays, to_arrays
 from spota.policies import FNN, Start, first_policy, fnn
 from spota.policies.controllers import Beside, own_controller
 from spota.policies.imitate import Round
-from spota.polopt import default_domains, default_start
+from spota.polopt import default_domains, default_hidden, default_start
 from spota.polopt.imitating import imitation_progress
 from spota.polopt.rows import Score
 from spota.polopt.solve import Progress, Report, Solution, solve
@@ -96,10 +96,10 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
         solver = replace(solver, smoothing=0.0)  # around the nominal domain is not on it
     solver = config.override(solver, inner_told, f"{file} [optimizer]")
     solver = config.override(solver, inner, "--set")
-    domains = head.domains if "domains" in {**told, **given} else default_domains(solver)
-    return Training(
-        **{**vars(head), "domains": domains, "start": start, "optimizer": solver, "env_sha256": platform_sha256(env)}
-    )
+    usual = {"domains": default_domains(solver), "hidden": default_hidden(solver)}
+    sizes = {name: value for name, value in usual.items() if name not in {**told, **given}}
+    found = {"start": start, "optimizer": solver, "env_sha256": platform_sha256(env)}
+    return Training(**{**vars(head), **sizes, **found})
 
 
 @dataclass(frozen=True)

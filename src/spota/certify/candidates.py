@@ -1,0 +1,111 @@
+"""Candidates: policies that are trained on n_c random domains, once or several times, each time from another network.
+
+One training may end on a plateau that another one passes. So a candidate is the best of several, and the others are its
+*rivals*: references may start from them, too, because from the candidate alone they would stay where it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Key
+
+from spota.certify.comparison import Solved
+from spota.certify.procedure import Procedure
+from spota.certify.references import repeated
+from spota.files.blocks import Arrays, from_arrays, to_arrays
+from spota.policies import FNN, first_policy, fnn
+from spota.polopt.imitating import imitation_progress
+from spota.polopt.solve import Report, Solution
+from spota.polopt.solver import Solver
+from spota.sim.env import Env
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The best of several trainings on the same domains, and the policies of the others by name."""
+
+    solved: Solved
+    rivals: Mapping[str, Any]
+
+    @property
+    def policy(self) -> Any:
+        """The best policy."""
+        return self.solved.policy
+
+
+def find_candidate(
+    key: Key[Array, ""],
+    env: Env,
+    solver: Solver,
+    n_c: int,
+    init: Any = None,
+    report: Report | None = None,
+    hidden: tuple[int, ...] = (16, 16),
+    trainings: int = 1,
+) -> Candidate:
+    """Solve the approximated program on n_c random domains so many times, from new policies unless given one."""
+    k_domains, k_init, k_solve = jax.random.split(key, 3)
+    k_inits, k_solves = (k[None] if trainings == 1 else jax.random.split(k, trainings) for k in (k_init, k_solve))
+    new = [fnn(k, env, hidden) for k in k_inits] if init is None else [init] * trainings
+    domains = env.domain.sample(k_domains, n_c)  # SPOTA_cand_DR
+    problems = {name: jnp.broadcast_to(column, (trainings, n_c)) for name, column in domains.items()}
+    inits = jax.tree.map(lambda *leaves: jnp.stack(leaves), *new)
+    found = solver(k_solves, env, problems, inits, report)  # SPOTA_optpol_cand
+    order = np.argsort(-np.asarray(found.score.returns), kind="stable")
+    rivals = {rival_name(i): _one(found.policy, k) for i, k in enumerate(order[1:].tolist(), 1)}
+    return Candidate(Solved(domains, _solution(found, int(order[0]))), rivals)
+
+
+def rival_name(number: int) -> str:
+    """What a certificate calls the policy of another training, the best of them first."""
+    return f"rival {number}"
+
+
+def trained_candidate(
+    run: Procedure,
+    iteration: int,
+    n_c: int,
+    init: Any = None,
+    hidden: tuple[int, ...] | None = None,
+    imitation: str = "imitation",
+) -> Candidate:
+    """The candidate of an iteration as a block of the run; `imitation` is the block of what it may start from."""
+    s, key = run.settings, run.keys(iteration).candidate
+    hidden = hidden or s.hidden
+    if init is None and s.start == "controller":
+        init = _imitation(run, iteration, key, hidden, imitation)
+
+    def make(report: Report) -> Arrays:
+        found = find_candidate(key, run.env, run.candidate, n_c, init, report, hidden, s.trainings)
+        return {**found.solved.to_arrays(), **to_arrays(dict(found.rivals))}
+
+    like = fnn(key, run.env, hidden) if init is None else init
+    arrays = run.block(iteration, "candidate", n_c, make, s.trainings)
+    rivals = from_arrays(arrays, {rival_name(i): like for i in range(1, s.trainings)})
+    return Candidate(Solved.from_arrays(arrays, like), rivals)
+
+
+def _imitation(run: Procedure, iteration: int, key: Key[Array, ""], hidden: tuple[int, ...], block: str) -> FNN:
+    """An imitation of the platform's controller, with the key that a new network would have."""
+    _, k_init, _ = jax.random.split(key, 3)
+    start = run.settings.start
+
+    def make(report: Report) -> Arrays:
+        return to_arrays(first_policy(k_init, run.env, start, hidden, lambda one: report(imitation_progress(one))))
+
+    return from_arrays(run.block(iteration, block, 0, make), fnn(key, run.env, hidden))
+
+
+def _one(many: Any, k: int) -> Any:
+    return jax.tree.map(lambda x: x[k], many)
+
+
+def _solution(many: Solution, k: int) -> Solution:
+    """Problem k's solution; `evaluated_at` has no axis over problems."""
+    every = eqx.tree_at(lambda s: s.evaluated_at, many, repeated(many.evaluated_at, many.diverged.shape[0]))
+    return _one(every, k)
