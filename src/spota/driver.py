@@ -101,14 +101,14 @@ def drive_training(
 
 
 def write_page(directory: Path, env: Env, full: bool, warn: Warn, tell: Tell | None = None) -> Path | None:
-    """Write the page of a run; one that cannot be written costs nobody the run, but is told."""
-    from spota.show import report  # slow to import
+    """Write the page of a run; one that cannot be written costs nobody the run, but is reason."""
+    from spota.show import pages  # slow to import
 
     try:
-        return report.write(directory, env, full=full, tell=tell)
+        return pages.write(directory, env, full=full, tell=tell)
     except (ValueError, OSError) as error:
-        told, page = str(error), str(directory / PAGE)
-        warn(told if told.startswith(page) else f"{page} was not written: {told}")
+        reason, page = str(error), str(directory / PAGE)
+        warn(reason if reason.startswith(page) else f"{page} was not written: {reason}")
         return None
 
 

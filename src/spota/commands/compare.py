@@ -48,7 +48,7 @@ def compare(
         out: Where comparison.json and the page comparison.html go.
         json: Print one JSON document instead of a table.
     """
-    from spota.show.report import write_comparison  # slow to import
+    from spota.show.pages import write_comparison  # slow to import
 
     platform, chosen = contestants(policies, env, noise)
     k_domains, k_rollouts = evaluate.evaluation_keys(seed)
