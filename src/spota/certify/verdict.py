@@ -133,8 +133,8 @@ def certify(
         performance=performance,
         warnings=notes,
     )
-    told = *doubts(certificate), *_too_few(certificate, n_b), *repeated(certificate, trial.candidate), *notes
-    return dataclasses.replace(certificate, warnings=told)
+    warnings = *doubts(certificate), *_too_few(certificate, n_b), *repeated(certificate, trial.candidate), *notes
+    return dataclasses.replace(certificate, warnings=warnings)
 
 
 def challenged(certificate: Certificate, gap_at_least: float) -> Certificate:

@@ -100,14 +100,14 @@ def assess(
 
 
 def _sources(
-    policy: str | None, against: tuple[str, ...], env: str | None, told: Mapping[str, Any]
+    policy: str | None, against: tuple[str, ...], env: str | None, from_file: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Env, Policy, dict[str, Policy]]:
     """What a plan says about the policy and the known ones; the platform, the policy, and the known ones by name."""
-    source = policy or told.get("policy")
+    source = policy or from_file.get("policy")
     if not source:
         raise ValueError("Which policy? Write e.g. spota assess policy.npz, or spota assess lqr --env cart-pole.")
-    others = against or tuple(told.get("against", ()))
-    where = platform_named([source, *others], env or told.get("env"))
+    others = against or tuple(from_file.get("against", ()))
+    where = platform_named([source, *others], env or from_file.get("env"))
     platform, named = contestants([source, *others], where)
     found, *rest = named.values()
     known = dict(zip(others, rest, strict=True))

@@ -44,9 +44,9 @@ def platform_named(sources: Sequence[str], env: str | None) -> str:
 def warn_of_clipping(env: Env, found: Mapping[str, Policy]) -> None:
     """Say which of these policies, by their sources, ask for more than their actuators give; ours do not."""
     for source, policy in found.items():
-        told = None if source in policies.CONTROLLERS else clipping_warning(env, policy, source)
-        if told:
-            warn(told)
+        warning = None if source in policies.CONTROLLERS else clipping_warning(env, policy, source)
+        if warning:
+            warn(warning)
 
 
 def domains_of(file: Path, env: Env) -> tuple[Domains, Env]:
@@ -64,8 +64,8 @@ def _platform_of(sources: Sequence[str]) -> str:
             "--env cart-pole or --env my_robot.py:Robot."
         )
     if len(set(made_for.values())) > 1:
-        told = ", ".join(f"{source} is for {env}" for source, env in made_for.items())
-        raise ValueError(f"{told}; give policies of one platform only.")
+        several = ", ".join(f"{source} is for {env}" for source, env in made_for.items())
+        raise ValueError(f"{several}; give policies of one platform only.")
     source, name = next(iter(made_for.items()))
     own = next(filter(None, map(_own_platform, stored)), None)
     if own is None and name not in PLATFORMS:

@@ -128,10 +128,10 @@ def _layers(
 
 def _algorithm(algo: str | None, env: str | None, file: Path | None) -> str:
     """What is to be trained with; a file may say it, and the platform, too."""
-    told = told_by(file)
-    if env is None and "env" not in told:
+    from_file = told_by(file)
+    if env is None and "env" not in from_file:
         raise ValueError("Which platform? Write e.g. spota train cart-pole; `spota envs` lists them.")
-    name = algo or told.get("algo", "spota")
+    name = algo or from_file.get("algo", "spota")
     if name == "assess":
         again = command("assess", "--config", file) if file else "spota assess POLICY"
         raise ValueError(f"{file or '--algo assess'} belongs to an assessment; write {again}.")
@@ -147,9 +147,9 @@ def _refuse(given: dict[str, Any], why: str) -> None:
             raise ValueError(f"--{name} has no meaning for --algo {why}.")
 
 
-def _until_certified(chosen: plan.Plan, told: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
+def _until_certified(chosen: plan.Plan, out: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
     env = make(chosen.env)
-    directory = run_directory(told, f"{env.name}-spota", tensorboard)
+    directory = run_directory(out, f"{env.name}-spota", tensorboard)
     display = shown(directory, chosen.algo, env, chosen.spota.beta, tensorboard)
     done = drive(chosen, env, directory, display, page=report, warn=warn, page_bar=bar("the page"))
     for warning in done.beside.warnings if done.beside else []:
@@ -163,9 +163,9 @@ def _until_certified(chosen: plan.Plan, told: Path | None, tensorboard: bool, re
     end(done.page, wanted=report)
 
 
-def _once(chosen: training.Training, told: Path | None, tensorboard: bool, json: bool) -> None:
+def _once(chosen: training.Training, out: Path | None, tensorboard: bool, json: bool) -> None:
     env = make(chosen.env)
-    directory = run_directory(told, f"{env.name}-{chosen.algo}", tensorboard)
+    directory = run_directory(out, f"{env.name}-{chosen.algo}", tensorboard)
     trained = drive_training(chosen, directory, shown(directory, chosen.algo, env, None, tensorboard), warn=warn)
     for warning in trained.warnings:
         warn(warning)

@@ -88,9 +88,9 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = CAUSES.get(error.errno or 0, error.strerror or str(error))
-        told = OSError(f"{path} was not written: {reason}.")
-        told.errno = error.errno
-        raise told from error
+        clear = OSError(f"{path} was not written: {reason}.")
+        clear.errno = error.errno
+        raise clear from error
 
 
 def _sync_directory(directory: Path):
