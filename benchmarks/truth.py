@@ -69,7 +69,9 @@ def main(platforms: Sequence[str] = (), presets: Sequence[str] = ("quick",), see
         for column in columns:
             table.add_column(column, justify="right")
         for run in runs:
-            table.add_row(*_row(env, run, champion, most))
+            row = _row(env, run, champion, most)
+            Console(width=WIDE).print(*row)
+            table.add_row(*row)
         Console(width=WIDE).print(table)
 
 
