@@ -68,7 +68,7 @@ def drive(
 ) -> Done:
     """Algorithm 1 as planned."""
     with _opened(directory, plan, warn) as run, display as listener:
-        result = certifying.certify(plan, env, run, _with_pages(run, env, listener, page, warn))
+        result = certifying.run_spota(plan, env, run, _with_pages(run, env, listener, page, warn))
         beside = certifying.with_controller(plan, env, result.policy, result.iteration, run) if run else None
     return Done(result, beside, _last_page(directory, plan, env, page, warn, page_bar))
 
@@ -88,7 +88,7 @@ def drive_assessment(
     """An assessment of a policy that exists already, as planned; `against` has the known policies by name."""
     with _opened(directory, plan, warn) as run, display as listener:
         heard = _with_pages(run, env, listener, page, warn)
-        assessment = certifying.assess(plan, env, policy, run, heard, against)
+        assessment = certifying.run_assessment(plan, env, policy, run, heard, against)
     return Assessing(assessment, _last_page(directory, plan, env, page, warn, page_bar))
 
 
