@@ -11,7 +11,7 @@ from benchmarks.truth import DIRECTORY, run_of
 from spota.api import identity
 from spota.certify.certificate import Certificate
 from spota.envs import make
-from spota.runs.certifying import assess
+from spota.runs.certifying import run_assessment
 from spota.runs.directory import Run
 from spota.runs.plan import resolve
 
@@ -46,6 +46,6 @@ def _assessed(env, policy, preset: str, seed: int) -> tuple[Certificate, float]:
     plan = resolve(None, {"env": env.name, "algo": "assess", "preset": preset, "seed": seed, **told})
     directory = DIRECTORY / f"steady-{env.name}-{preset}-{seed}"
     with Run(directory, plan.table()) as run:
-        found = assess(plan, env, policy, run)
+        found = run_assessment(plan, env, policy, run)
     Console().print(f"{directory}: {found.certificate.sentence} {found.seconds:.0f} s")
     return found.certificate, found.seconds

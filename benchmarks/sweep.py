@@ -23,7 +23,7 @@ def main() -> None:
     values = evaluate.span(env, "ball_mass", POINTS)
     key = evaluate.evaluation_key(0)
     seconds = best_seconds(
-        lambda: evaluate.sweep(key, env, policies, "ball_mass", values, rollouts=ROLLOUTS).returns, repeats=3
+        lambda: evaluate.sweep(key, env, policies, {"ball_mass": values}, rollouts=ROLLOUTS).returns, repeats=3
     )
     steps = POLICIES * POINTS * ROLLOUTS * env.max_steps
     loop = steps / python_loop(env, fnn(jax.random.key(0), env), env.domain.sample(jax.random.key(1), 1))

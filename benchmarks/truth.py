@@ -26,7 +26,7 @@ from spota.envs import make
 from spota.files.blocks import from_arrays, to_arrays
 from spota.policies import FNN, fnn
 from spota.polopt import reference_solver
-from spota.runs.certifying import certify
+from spota.runs.certifying import run_spota
 from spota.runs.directory import Run
 from spota.runs.plan import Plan, resolve
 from spota.sim.env import Platform
@@ -80,7 +80,7 @@ def run_of(env: Platform, preset: str, seed: int) -> Trained:
     plan: Plan = resolve(None, {"env": env.name, "preset": preset, "seed": seed})
     directory = DIRECTORY / f"{env.name}-{preset}-{seed}"
     with Run(directory, plan.table()) as run:
-        found = certify(plan, env, run)
+        found = run_spota(plan, env, run)
     Console().print(f"{directory}: {found.certificate.sentence} {found.seconds:.0f} s")
     policy = policies.load(directory / "policy.npz")
     return Trained(seed, found.certificate, policy, unseen_returns(env, policy), found.seconds)

@@ -120,8 +120,8 @@ def assess(
     told_of_clipping = clipping_warning(platform, found, name or "the policy")
     if told_of_clipping:
         warnings.warn(told_of_clipping, stacklevel=2)
-    told = {"policy": name, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
-    head = _head(env, platform, algo="assess", preset=preset, solver=solver, seed=seed, **told)
+    source = {"policy": name, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
+    head = _head(env, platform, algo="assess", preset=preset, solver=solver, seed=seed, **source)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     plan = _complete(head, platform, given, flag_tables(beta))
     display = _shown(progress, plan, platform, report)
@@ -169,12 +169,12 @@ def _platform(env: str | Platform) -> Platform:
     return platform
 
 
-def _head(given: str | Platform, env: Platform, **told: Any) -> Plan:
+def _head(given: str | Platform, env: Platform, **settings: Any) -> Plan:
     """The plan without its tables; a platform that `make` does not give is described."""
     if isinstance(given, str):
-        return Plan(recorded(given), **told)
+        return Plan(recorded(given), **settings)
     known = env.name in PLATFORMS and env is make(env.name)
-    return Plan(env.name, **told, platform=None if known else _about(env))
+    return Plan(env.name, **settings, platform=None if known else _about(env))
 
 
 def _about(env: Platform) -> dict[str, Any]:
@@ -185,9 +185,9 @@ def _about(env: Platform) -> dict[str, Any]:
 
 def _complete(head: Plan, env: Platform, given: Mapping[str, Any], limits: Mapping[str, Any]) -> Plan:
     """The plan with the arguments' settings and objects."""
-    told = {name: value for name, value in given.items() if value is not None}
-    objects = [value for name, value in told.items() if name != "spota" and not isinstance(value, Mapping)]
-    plan = complete(head, env, [("the arguments", told), ("the arguments", limits)])
+    tables = {name: value for name, value in given.items() if value is not None}
+    objects = [value for name, value in tables.items() if name != "spota" and not isinstance(value, Mapping)]
+    plan = complete(head, env, [("the arguments", tables), ("the arguments", limits)])
     return replace(plan, solver=OWN) if objects else plan
 
 

@@ -71,7 +71,7 @@ def drive(
     """Algorithm 1 as planned."""
     with _opened(directory, plan, warn) as run, display as listener:
         _tell_cost(plan, env, directory, listener)
-        result = certifying.certify(plan, env, run, _with_pages(run, env, listener, page, warn))
+        result = certifying.run_spota(plan, env, run, _with_pages(run, env, listener, page, warn))
         beside = certifying.with_controller(plan, env, result.policy, result.iteration, run) if run else None
     return Done(result, beside, _last_page(directory, plan, env, page, warn, page_bar))
 
@@ -92,7 +92,7 @@ def drive_assessment(
     with _opened(directory, plan, warn) as run, display as listener:
         _tell_cost(plan, env, directory, listener)
         heard = _with_pages(run, env, listener, page, warn)
-        assessment = certifying.assess(plan, env, policy, run, heard, against)
+        assessment = certifying.run_assessment(plan, env, policy, run, heard, against)
     return Assessing(assessment, _last_page(directory, plan, env, page, warn, page_bar))
 
 
@@ -106,13 +106,13 @@ def drive_training(
 
 def write_page(directory: Path, env: Platform, full: bool, warn: Warn, tell: Tell | None = None) -> Path | None:
     """Write the page of a run; one that cannot be written costs nobody the run, but is told."""
-    from spota.show import report  # slow to import
+    from spota.show import pages  # slow to import
 
     try:
-        return report.write(directory, env, full=full, tell=tell)
+        return pages.write(directory, env, full=full, tell=tell)
     except (ValueError, OSError) as error:
-        told, page = str(error), str(directory / PAGE)
-        warn(told if told.startswith(page) else f"{page} was not written: {told}")
+        reason, page = str(error), str(directory / PAGE)
+        warn(reason if reason.startswith(page) else f"{page} was not written: {reason}")
         return None
 
 

@@ -28,7 +28,7 @@ def earned(action: float, strong: np.ndarray, weak: np.ndarray, delay: np.ndarra
 
 
 def test_a_sweep_is_the_function_that_it_samples():
-    result = evaluate.sweep(KEY, ENV, POLICIES, "strong", VALUES, rollouts=8)
+    result = evaluate.sweep(KEY, ENV, POLICIES, {"strong": VALUES}, rollouts=8)
     assert result.returns.shape == (3, 5, 8)
     start = result.returns[2, 2] - earned(0.0, np.zeros(1), np.ones(1), np.zeros(1))  # differs by rollout alone
     for k, action in enumerate((-0.5, 0.5, 0.0)):
@@ -49,7 +49,7 @@ def test_adding_or_reordering_policies_changes_no_number():
 
     def both(names):
         some = {name: short[name] for name in names}
-        swept = evaluate.sweep(KEY, env, some, "strong", [0.1, 0.2], "random", 20)
+        swept = evaluate.sweep(KEY, env, some, {"strong": [0.1, 0.2]}, "random", 20)
         ranked = standings.compare(KEY, env, some, domains, 2)
         figures = {d: swept.returns[i] for i, d in enumerate(swept.policies)}
         pairs = {(d.policy, d.other): (d.mean, d.low, d.high) for d in ranked.differences}
@@ -66,7 +66,7 @@ def test_adding_or_reordering_policies_changes_no_number():
 
 @pytest.mark.parametrize("others", ["nominal", "random"])
 def test_all_points_have_the_same_starts_noise_and_other_parameters(others):
-    result = evaluate.sweep(KEY, ENV, POLICIES, "idle", [0.0, 0.4, 9.0, 1.0, 0.0], others, 8)
+    result = evaluate.sweep(KEY, ENV, POLICIES, {"idle": [0.0, 0.4, 9.0, 1.0, 0.0]}, others, 8)
     np.testing.assert_array_equal(result.returns[:, 0], result.returns[:, 1])
     np.testing.assert_array_equal(result.returns[:, 0], result.returns[:, 2])
     assert (result.std[0, 0] > 0.5) == (others == "random")
@@ -74,7 +74,7 @@ def test_all_points_have_the_same_starts_noise_and_other_parameters(others):
 
 def test_given_domains_are_the_other_parameters_one_after_the_other():
     given = ENV.domain.sample(jax.random.key(5), 4)
-    result = evaluate.sweep(KEY, ENV, {"still": POLICIES["still"]}, "action_delay", [0.0, 1.0], given, 20)
+    result = evaluate.sweep(KEY, ENV, {"still": POLICIES["still"]}, {"action_delay": [0.0, 1.0]}, given, 20)
     strong, weak = (np.asarray(given[name]) for name in ("strong", "weak"))
     start = result.returns[0, 0] - np.tile(earned(0.0, strong, weak, np.zeros(4)), 5)
     assert start.std() < 0.2
@@ -84,19 +84,19 @@ def test_given_domains_are_the_other_parameters_one_after_the_other():
 
 def test_a_map_has_the_sweeps_as_its_lines():
     both = {"strong": VALUES, "action_delay": [0.0, 1.0]}
-    whole = evaluate.sweep_map(KEY, ENV, POLICIES, both, rollouts=4)
-    line = evaluate.sweep(KEY, ENV, POLICIES, "strong", VALUES, rollouts=8)
+    whole = evaluate.sweep(KEY, ENV, POLICIES, both, rollouts=4)
+    line = evaluate.sweep(KEY, ENV, POLICIES, {"strong": VALUES}, rollouts=8)
     assert whole.returns.shape == (3, 5, 2, 4)
     np.testing.assert_allclose(whole.returns[:, :, 0], line.returns[..., :4], atol=1e-6)
-    with pytest.raises(ValueError, match="two different parameters"):
-        evaluate.sweep_map(KEY, ENV, POLICIES, {"strong": VALUES})
+    with pytest.raises(ValueError, match="one parameter or two"):
+        evaluate.sweep(KEY, ENV, POLICIES, {})
 
 
 def test_parts_and_progress_change_nothing(monkeypatch):
-    whole = evaluate.sweep(KEY, ENV, POLICIES, "strong", VALUES, "random", 8)
+    whole = evaluate.sweep(KEY, ENV, POLICIES, {"strong": VALUES}, "random", 8)
     monkeypatch.setattr(evaluate, "PART", 10)
     told = []
-    parts = evaluate.sweep(KEY, ENV, POLICIES, "strong", VALUES, "random", 8, told.append)
+    parts = evaluate.sweep(KEY, ENV, POLICIES, {"strong": VALUES}, "random", 8, told.append)
     np.testing.assert_allclose(parts.returns, whole.returns, atol=1e-6)
     assert told == sorted(told)
     assert len(told) == 3 * 4
@@ -104,7 +104,7 @@ def test_parts_and_progress_change_nothing(monkeypatch):
 
 
 def test_a_sweep_may_leave_the_distribution_but_not_the_physics():
-    far = evaluate.sweep(KEY, ENV, {"left": POLICIES["left"]}, "action_delay", [0.0, 3.0], rollouts=20)
+    far = evaluate.sweep(KEY, ENV, {"left": POLICIES["left"]}, {"action_delay": [0.0, 3.0]}, rollouts=20)
     np.testing.assert_allclose(far.mean[0, 1] - far.mean[0, 0], 3 * (0.7**2 - 0.2**2), atol=1e-5)  # zero always acts
     for parameter, value, message in (
         ("weak", -0.1, "must be positive"),
@@ -113,14 +113,14 @@ def test_a_sweep_may_leave_the_distribution_but_not_the_physics():
         ("strong", np.nan, "finite"),
     ):
         with pytest.raises(ValueError, match=message):
-            evaluate.sweep(KEY, ENV, POLICIES, parameter, [value], rollouts=2)
+            evaluate.sweep(KEY, ENV, POLICIES, {parameter: [value]}, rollouts=2)
     with pytest.raises(KeyError, match="did you mean 'strong'"):
-        evaluate.sweep(KEY, ENV, POLICIES, "strnog", [0.0])
+        evaluate.sweep(KEY, ENV, POLICIES, {"strnog": [0.0]})
 
 
 def test_requests_for_nothing_are_refused():
     with pytest.raises(ValueError, match="No policy"):
-        evaluate.sweep(KEY, ENV, {}, "strong", VALUES)
+        evaluate.sweep(KEY, ENV, {}, {"strong": VALUES})
     with pytest.raises(ValueError, match="rollouts = 0"):
         standings.compare(KEY, ENV, POLICIES, ENV.domain.nominal(2), 0)
 
@@ -267,6 +267,6 @@ def test_files_that_are_no_sets_are_refused(tmp_path):
 
 def test_a_sweep_does_not_care_for_the_distribution_of_what_it_sets():
     other = Bowl(domain=ENV.domain.replace(strong=Uniform(3.0, 4.0)))
-    here, there = (evaluate.sweep(KEY, env, POLICIES, "strong", VALUES, "random", 8) for env in (ENV, other))
+    here, there = (evaluate.sweep(KEY, env, POLICIES, {"strong": VALUES}, "random", 8) for env in (ENV, other))
     np.testing.assert_allclose(here.returns, there.returns, atol=1e-6)
     assert Parameter(Uniform(3.0, 4.0)).nominal_value == there.axes[0].nominal

@@ -81,13 +81,13 @@ def test_a_sweep_goes_where_it_is_told(capsys):
 
 def test_the_pictures_show_every_policy():
     env, policies_ = Bowl(), {"a": Hold(jnp.float32(0.0)), "b": Hold(jnp.float32(0.5))}
-    line = evaluate.sweep(jax.random.key(0), env, policies_, "strong", np.linspace(-2, 2, 5), rollouts=8)
-    axes = plots.sweep(line).axes[0]
+    line = evaluate.sweep(jax.random.key(0), env, policies_, {"strong": np.linspace(-2, 2, 5)}, rollouts=8)
+    axes = plots.sweep_figure(line).axes[0]
     assert axes.get_xlabel() == "where the bowl is [m]"
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["distribution", "nominal", "a", "b"]  # type: ignore[union-attr]
     np.testing.assert_allclose(np.asarray(axes.get_lines()[2].get_ydata(), float), line.mean[1])
     both = {"strong": np.linspace(-1, 1, 5), "weak": [0.5, 1.0]}
-    drawn = plots.sweep_map(evaluate.sweep_map(jax.random.key(0), env, policies_, both, rollouts=4))
+    drawn = plots.sweep_figure(evaluate.sweep(jax.random.key(0), env, policies_, both, rollouts=4))
     assert [axes.get_title() for axes in drawn.axes[:2]] == ["a", "b"]
     np.testing.assert_array_equal(drawn.axes[0].collections[0].get_clim(), drawn.axes[1].collections[0].get_clim())
 

@@ -12,7 +12,7 @@ import pytest
 from spota.certify.certificate import METHODS, Certificate, Subject
 from spota.certify.doubts import doubts
 from spota.certify.effort import EXACT, Effort
-from spota.certify.verdict import EFFORT_SHARE, Rollouts, assess, measure
+from spota.certify.verdict import EFFORT_SHARE, Rollouts, certify, measure
 from spota.envs import make
 from spota.policies import fingerprint, fnn
 from spota.stats import bootstrap, bounds
@@ -32,7 +32,7 @@ def gaps_of(raw) -> Gaps:
 
 
 def certificate(raw, threshold=50.0, method="studentized_reference", effort=EXACT, **others) -> Certificate:
-    return assess(KEY, gaps_of(raw), SUBJECT, threshold=threshold, method=method, effort=effort, **others)
+    return certify(KEY, gaps_of(raw), SUBJECT, threshold=threshold, method=method, effort=effort, **others)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from spota.experiments import convergence, sweeps
 from spota.experiments.convergence import Convergence
 from spota.experiments.sweeps import Panel, Size, kept
 from spota.runs import plan, training
-from spota.runs.certifying import certify
+from spota.runs.certifying import run_spota
 from spota.runs.plan import Plan
 from spota.runs.training import Training
 
@@ -84,7 +84,7 @@ def test_convergence_averages_over_the_runs_and_goes_on(capsys, tmp_path, monkey
 
 def test_convergence_says_where_runs_would_have_ended_and_how_often_a_bound_rose():
     plans = tuple(tiny_plans(3, False, None))
-    result = certify(plans[0], envs.make("catapult"))
+    result = run_spota(plans[0], envs.make("catapult"))
     threshold = Convergence(plans, (result, result), ([], [])).threshold
 
     def convergence_of(*runs: list[float]) -> Convergence:
@@ -119,7 +119,7 @@ def test_an_interrupted_study_says_how_to_go_on(capsys, tmp_path, monkeypatch):
 
 def test_a_run_without_a_bound_is_counted_but_not_averaged():
     plans = tuple(tiny_plans(3, False, None))
-    result = certify(plans[0], envs.make("catapult"))
+    result = run_spota(plans[0], envs.make("catapult"))
     one, two = result.history
     lost = replace(one, ucbog=float("inf"))
     halves = (

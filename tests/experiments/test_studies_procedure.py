@@ -23,7 +23,7 @@ from spota.experiments.rope import (
     rope,
     turning_points,
 )  # fmt: skip
-from spota.experiments.whole_runs import Candidate, Kind, Run, count, counts_of, runs_of
+from spota.experiments.whole_runs import Candidate, CountedRun, Kind, count, counts_of, runs_of
 from spota.sim import rollout
 
 KEY = jax.random.key(0)
@@ -83,7 +83,7 @@ def test_turning_points_are_limits_and_means_of_what_holds():
 
 
 @pytest.fixture(scope="module")
-def run() -> Run:
+def run() -> CountedRun:
     return next(runs_of(3, Kind("default", 0.01), 1))
 
 
@@ -95,7 +95,12 @@ def test_what_is_counted(run):
     right, wrong = candidate(4.0, 8.0), candidate(16.0, 8.0)
     refused = candidate(30.0, 20.0, "undecided")  # its bound is too low, although it did not pass
     refuted = candidate(5.0, 40.0, "refuted", gap_at_least=12.0)  # and loses less than that
-    runs = [Run((right,), right), Run((refused, right), right), Run((refuted, right), right), Run((wrong,), wrong)]
+    runs = [
+        CountedRun((right,), right),
+        CountedRun((refused, right), right),
+        CountedRun((refuted, right), right),
+        CountedRun((wrong,), wrong),
+    ]
     found = counts_of(Kind("default", 0.01), runs)
     assert (found.covers, found.certified, found.false_certificates, found.beyond) == (50, 100, 25, 25)
     assert (found.refuted, found.refuted_wrongly) == (25, 25)
@@ -118,7 +123,7 @@ def test_the_gap_of_a_run_is_that_of_the_policy_it_returns(run):
 
 
 def test_the_default_procedure_is_right_where_the_papers_is_often_wrong():
-    ours, papers = (count(0, Kind(name, 0.01), 20) for name in procedure.PROCEDURES)
+    ours, papers = (count(0, Kind(name, 0.01), 10) for name in procedure.PROCEDURES)
     assert (ours.covers, ours.false_certificates, ours.refuted_wrongly) == (100, 0, 0)
     assert ours.certified > 20
     assert papers.covers < 80

@@ -104,7 +104,7 @@ def test_gradient_equals_finite_differences(barrier_start):
 def test_a_gradient_fades_with_the_steps_between_an_action_and_its_reward(horizon):
     env = Coasting()
     rows = Rows(env.domain.nominal(), jax.random.split(jax.random.key(0), 1))
-    slope = jax.grad(Analytic(horizon=horizon).loss)(Push(jnp.array(0.1)), env, rows).action
+    slope = eqx.filter_jit(jax.grad(Analytic(horizon=horizon).loss))(Push(jnp.array(0.1)), env, rows).action
     share = 1.0 if horizon is None else np.exp(-1 / horizon)
     later = np.concatenate([np.arange(1, env.max_steps - s) for s in range(env.max_steps)])
     moved = later * env.dt**2 * env.actions[0].high  # by a unit of action on 1 kg, so many steps later
@@ -113,7 +113,8 @@ def test_a_gradient_fades_with_the_steps_between_an_action_and_its_reward(horizo
 
 def test_a_horizon_changes_the_gradient_and_not_the_loss(rows):
     (plain, steep), (faded, flat) = (
-        jax.value_and_grad(replace(SOLVER, horizon=horizon).loss)(policy(), ENV, rows) for horizon in (None, 10)
+        eqx.filter_jit(jax.value_and_grad(replace(SOLVER, horizon=horizon).loss))(policy(), ENV, rows)
+        for horizon in (None, 10)
     )
     assert float(faded) == float(plain)
     assert float(jnp.linalg.norm(ravel_pytree(flat)[0])) < 0.9 * float(jnp.linalg.norm(ravel_pytree(steep)[0]))

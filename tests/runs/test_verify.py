@@ -18,7 +18,7 @@ from spota.envs import make
 from spota.files.blocks import read_block, write_block
 from spota.runs.directory import AS_MADE, fingerprint_of
 from spota.runs.verification import verify
-from spota.show import report
+from spota.show import pages
 
 TINY = (
     "spota.n_G=10", "spota.n_J=1", "spota.n_b=50", "spota.performance_domains=2000", "spota.hidden=[2]",
@@ -193,7 +193,7 @@ def test_a_report_says_that_the_certificate_was_edited(run, capsys):
 
 
 def test_a_report_of_a_whole_run_says_nothing_of_the_kind(run):
-    assert report.read(run).edited == ()
+    assert pages.read(run).edited == ()
 
 
 def test_edited_settings_are_refused_before_a_block_is_overwritten(run, capsys):

@@ -85,7 +85,7 @@ def swept(parameter: str, policies: tuple[str, ...]) -> Sweep:
 
 
 def test_a_sweep_shows_means_the_nominal_value_and_the_distribution():
-    figure = plots.sweep(swept("pole_mass", ("ours", "theirs")))
+    figure = plots.sweep_figure(swept("pole_mass", ("ours", "theirs")))
     np.testing.assert_allclose(curve(figure, "theirs"), [6.5, 8.5, 10.5])
     (nominal,) = [line for line in figure.axes[0].lines if line.get_label() == "nominal"]
     assert nominal.get_xdata() == [0.2, 0.2]
@@ -94,7 +94,7 @@ def test_a_sweep_shows_means_the_nominal_value_and_the_distribution():
 
 
 def test_sweeps_are_panels_of_one_figure_with_one_legend():
-    figure = plots.sweeps([swept(name, ("ours",)) for name in ("pole_mass", "cart_mass", "pinion_radius")])
+    figure = plots.panels_of_sweeps([swept(name, ("ours",)) for name in ("pole_mass", "cart_mass", "pinion_radius")])
     assert [axes.get_xlabel() for axes in figure.axes] == ["pole_mass [kg]", "cart_mass [kg]", "pinion_radius [kg]", ""]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["distribution", "nominal", "ours"]
     assert all(axes.get_legend() is None for axes in figure.axes)

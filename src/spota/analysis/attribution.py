@@ -162,12 +162,12 @@ def _share(indices: Indices, name: str) -> str:
     return f"{100 * indices.total[i]:.0f} % [{low:.0f}, {high:.0f}]"
 
 
-def _measure_words(told: Explanation) -> str:
-    known = told.information
+def _measure_words(found: Explanation) -> str:
+    known = found.information
     if known is None:
-        return f"One policy alone earns the same whatever is known. {_prediction_words(told.indices)}".strip()
-    if told.earning:
-        first = told.earning[0]
+        return f"One policy alone earns the same whatever is known. {_prediction_words(found.indices)}".strip()
+    if found.earning:
+        first = found.earning[0]
         return (
             f"Measure {first} first: choosing among {len(known.policies)} policies by its value earns "
             f"{_interval(known.gains[first])} more than always taking {known.best}; knowing everything would earn "
@@ -175,7 +175,7 @@ def _measure_words(told: Explanation) -> str:
         )
     return (
         f"No single measurement earns anything for certain by a better choice among {len(known.policies)} policies; "
-        f"knowing everything would earn {_interval(known.everything)}. {_prediction_words(told.indices)}"
+        f"knowing everything would earn {_interval(known.everything)}. {_prediction_words(found.indices)}"
     ).strip()
 
 
@@ -206,10 +206,10 @@ def _interval(gain: Gain) -> str:
     return f"{figure(gain.mean)} [{figure(gain.low)}, {figure(gain.high)}]"
 
 
-def _worst_words(told: Explanation) -> str:
-    worst = told.worst[0]
+def _worst_words(found: Explanation) -> str:
+    worst = found.worst[0]
     said = [
-        f"{name} = {worst.domain[name]:.3g}{_unit(told.units[name])} (nominal {told.nominal[name]:.3g})"
+        f"{name} = {worst.domain[name]:.3g}{_unit(found.units[name])} (nominal {found.nominal[name]:.3g})"
         for name in worst.causes[:3]
         if worst.recovery[name] > 0
     ]

@@ -4,7 +4,7 @@ Every policy meets the same domains with the same keys, so the same start states
 point of a sweep. Policies run one after the other: adding or reordering them changes no number of the others.
 
 policies = {"pd": find("pd", env), "mine": find("runs/a", env)}
-sweep(jax.random.key(0), env, policies, "ball_mass", span(env, "ball_mass")).mean    # [policies, points]
+sweep(jax.random.key(0), env, policies, {"ball_mass": span(env, "ball_mass")}).mean    # [policies, points]
 """
 
 import zlib
@@ -125,18 +125,12 @@ class Sweep:
 def span(
     env: Platform, parameter: str, points: int = 21, low: float | None = None, high: float | None = None
 ) -> Float[np.ndarray, "_"]:
-    """Values to sweep, over the distribution's support unless given ends; whole ones where only those make sense.
-
-    Where the support has no end, the middle 99 % of the draws count.
-    """
+    """Values to sweep, over the distribution unless given ends; whole ones where only those make sense."""
     if points < 2:
         raise ValueError(f"{points} points are no sweep; ask for at least 2.")
     marginal = env.domain[parameter].marginal
-    draws = marginal.draw(np.random.default_rng(0), 2000)
-    ends = [
-        s if np.isfinite(s) else np.quantile(draws, q) for s, q in zip(marginal.support, (0.005, 0.995), strict=True)
-    ]
-    low, high = (float(end if given is None else given) for given, end in zip((low, high), ends, strict=True))
+    ends = zip((low, high), marginal.usual_range, strict=True)
+    low, high = (float(end if given is None else given) for given, end in ends)
     if not low < high:
         raise ValueError(
             f"{parameter} from {low:g} to {high:g} is no range; say from where to where, the lower end first "
@@ -151,34 +145,33 @@ def sweep(
     key: Key[Array, ""],
     env: Platform,
     policies: Policies,
-    parameter: str,
-    values: Any,
+    values: Mapping[str, Any],
     others: Literal["nominal", "random"] | Domains = "nominal",
     rollouts: int = ROLLOUTS,
     tell: Tell | None = None,
 ) -> Sweep:
-    """Returns [policies, points, rollouts] over one parameter (fig_QBB_QCP_sim_eval_dp_range).
+    """Returns [policies, points, rollouts] over the values of one parameter (fig_QBB_QCP_sim_eval_dp_range), or of two.
 
     All points and policies have the same start states and noise. With `others="random"`, or with domains of your own,
     rollout j meets the same other parameters at every point; whole rows are kept, the swept value alone is replaced.
     Values beyond the distribution's support are fine as long as they make physical sense.
     """
-    return _swept(key, env, policies, {parameter: values}, others, rollouts, tell)
-
-
-def sweep_map(
-    key: Key[Array, ""],
-    env: Platform,
-    policies: Policies,
-    parameters: Mapping[str, Any],
-    others: Literal["nominal", "random"] | Domains = "nominal",
-    rollouts: int = 50,
-    tell: Tell | None = None,
-) -> Sweep:
-    """Returns [policies, points of the first, points of the second, rollouts] over two parameters, as in `sweep`."""
-    if len(parameters) != 2:
-        raise ValueError(f"A map needs two different parameters, but has {', '.join(parameters) or 'none'}.")
-    return _swept(key, env, policies, parameters, others, rollouts, tell)
+    if len(values) not in (1, 2):
+        raise ValueError(f"A sweep is over one parameter or two, but {', '.join(values) or 'none'} was given.")
+    check_request(policies, rollouts)
+    axes = tuple(_axis(env, name, some) for name, some in values.items())
+    k_domains, k_rollouts = jax.random.split(key)
+    domains, index = _at_every_point(_others(k_domains, env, others, rollouts), axes)
+    env, keys = roomy(env, domains), jax.random.split(k_rollouts, rollouts)[index]
+    found = [
+        run(env, policy, domains, keys, within(tell, i, len(policies))) for i, policy in enumerate(policies.values())
+    ]
+    shape = (len(found), *(axis.values.size for axis in axes), rollouts)
+    returns = np.stack([np.asarray(o.returns, np.float64) for o in found]).reshape(shape)
+    survived = np.stack([np.asarray(o.survived) for o in found]).reshape(shape)
+    label = others if isinstance(others, str) else f"{count(others)} given domains"
+    noisy = env.effects.noise is not None
+    return Sweep(env.name, axes, tuple(policies), label, noisy, env.max_return, returns, survived)
 
 
 def run(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n"], tell: Tell | None = None) -> Outcome:
@@ -205,32 +198,6 @@ def nominal(env: Platform, n: int = 1) -> Domains:
     """The nominal domain, n times, with a whole delay: the mean of observed ones is none."""
     domains, delay = env.domain.nominal(n), env.effects.delay.parameter
     return {**domains, delay: jnp.round(domains[delay])} if delay in domains else domains
-
-
-def _swept(
-    key: Key[Array, ""],
-    env: Platform,
-    policies: Policies,
-    parameters: Mapping[str, Any],
-    others: str | Domains,
-    rollouts: int,
-    tell: Tell | None,
-) -> Sweep:
-    """Every point is a block of `rollouts` rows: the same domains and keys, but for the swept values."""
-    check_request(policies, rollouts)
-    axes = tuple(_axis(env, name, values) for name, values in parameters.items())
-    k_domains, k_rollouts = jax.random.split(key)
-    domains, index = _at_every_point(_others(k_domains, env, others, rollouts), axes)
-    env, keys = roomy(env, domains), jax.random.split(k_rollouts, rollouts)[index]
-    found = [
-        run(env, policy, domains, keys, within(tell, i, len(policies))) for i, policy in enumerate(policies.values())
-    ]
-    shape = (len(found), *(axis.values.size for axis in axes), rollouts)
-    returns = np.stack([np.asarray(o.returns, np.float64) for o in found]).reshape(shape)
-    survived = np.stack([np.asarray(o.survived) for o in found]).reshape(shape)
-    label = others if isinstance(others, str) else f"{count(others)} given domains"
-    noisy = env.effects.noise is not None
-    return Sweep(env.name, axes, tuple(policies), label, noisy, env.max_return, returns, survived)
 
 
 def _at_every_point(base: Domains, axes: tuple[Axis, ...]) -> tuple[Domains, np.ndarray]:

@@ -276,12 +276,12 @@ class Certificate:
         """Read what `to_dict` wrote, in this or an older format; fields that nobody knows here are ignored."""
         number = check_format(values, (*OLDER, FORMAT), "certificate", where)
         check(values, "certificate", where)
-        told = {**OLDER.get(number, {}), **values}
-        told["intervals"] = {name: float(bound) for name, bound in told["intervals"].items()}
-        told["split"] = told["split"] and _split_from(told["split"])
-        told["performance"] = told["performance"] and _of_type(Performance, told["performance"])
-        told["warnings"] = tuple(told["warnings"])
-        return _of_type(cls, told)
+        known = {**OLDER.get(number, {}), **values}
+        known["intervals"] = {name: float(bound) for name, bound in known["intervals"].items()}
+        known["split"] = known["split"] and _split_from(known["split"])
+        known["performance"] = known["performance"] and _of_type(Performance, known["performance"])
+        known["warnings"] = tuple(known["warnings"])
+        return _of_type(cls, known)
 
     @classmethod
     def from_json(cls, text: str, where: str = "the document") -> "Certificate":
@@ -289,10 +289,10 @@ class Certificate:
         return cls.from_dict(parse_json(text, where), where)
 
 
-def differing(told: Certificate, true: Certificate, tolerance: float = 0.0) -> list[str]:
+def differing(stated: Certificate, true: Certificate, tolerance: float = 0.0) -> list[str]:
     """Where two certificates differ, in words; numbers may by a relative tolerance."""
-    pairs = zip(_flat(told.to_dict()), _flat(true.to_dict()), strict=False)
-    if len(_flat(told.to_dict())) != len(_flat(true.to_dict())):
+    pairs = zip(_flat(stated.to_dict()), _flat(true.to_dict()), strict=False)
+    if len(_flat(stated.to_dict())) != len(_flat(true.to_dict())):
         return ["it has other parts than it should"]
     return [
         f"{name} is {a!r} and should be {b!r}"
@@ -322,14 +322,14 @@ def _same(a: Any, b: Any, tolerance: float) -> bool:
     return a == b
 
 
-def _split_from(told: Mapping[str, Any]) -> Split:
-    parts = {name: _of_type(Part, told[name]) for name in ("ordinary", "rare")}
-    return _of_type(Split, {**told, **parts})
+def _split_from(values: Mapping[str, Any]) -> Split:
+    parts = {name: _of_type(Part, values[name]) for name in ("ordinary", "rare")}
+    return _of_type(Split, {**values, **parts})
 
 
-def _of_type(cls: type[T], told: Mapping[str, Any]) -> T:
+def _of_type(cls: type[T], given: Mapping[str, Any]) -> T:
     """A dataclass from checked values; "inf" is a number where a number is meant, and other fields are ignored."""
     fields = {f.name: f.type for f in dataclasses.fields(cast(Any, cls))}
-    values = {name: told[name] for name in fields}
+    values = {name: given[name] for name in fields}
     bounds = {name for name, value in values.items() if value in ("inf", "-inf") and "float" in str(fields[name])}
     return cls(**{name: float(value) if name in bounds else value for name, value in values.items()})

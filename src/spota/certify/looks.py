@@ -20,7 +20,7 @@ from spota.certify.effort import EXACT, Effort, gains, train_longer
 from spota.certify.procedure import Procedure, block_name
 from spota.certify.references import references_from
 from spota.certify.starts import CANDIDATE, Starts
-from spota.certify.verdict import Rollouts, assess, challenged, measure
+from spota.certify.verdict import Rollouts, certify, challenged, measure
 from spota.files.blocks import Arrays
 from spota.policies import fingerprint
 from spota.polopt.solve import Report
@@ -195,7 +195,7 @@ def _certificate(
 
     def make(report: Report) -> Arrays:
         del report
-        certificate = assess(
+        certificate = certify(
             run.keys(iteration, look).bootstrap, comparison.gaps, subject, trial,
             threshold=s.beta, method=s.method, alpha=s.alpha, n_b=s.n_b,
             rollouts=rollouts, effort=seen.effort, starts=seen.starts,

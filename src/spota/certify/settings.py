@@ -174,8 +174,8 @@ class Spota:
             ("n_b",): self.n_b * number,
         }
         names, most = max(needs.items(), key=lambda one: one[1])
-        told = ", ".join(f"{name}={getattr(self, name)}" for name in names)
-        refuse_beyond_memory(most, f"{told}:", f"write a smaller {' or '.join(names)}")
+        largest = ", ".join(f"{name}={getattr(self, name)}" for name in names)
+        refuse_beyond_memory(most, f"{largest}:", f"write a smaller {' or '.join(names)}")
 
     def _check_effort_references(self) -> None:
         m = self.effort_references

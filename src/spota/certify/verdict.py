@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float, Key
@@ -77,7 +78,7 @@ def measure(
     )  # fmt: skip
 
 
-def assess(
+def certify(
     key: Key[Array, ""],
     gaps: Gaps,
     subject: Subject,
@@ -105,21 +106,14 @@ def assess(
     here = trial.alpha(alpha)
     for_effort = EFFORT_SHARE * here if effort is not None and effort.gains.size else 0.0
     now = here - for_effort
-    margin = None if effort is None else effort.margin(for_effort)
-    low, high = subject.min_return, subject.max_return
-    kept = (rollouts is None or rollouts.in_range(low, high)) and (performance is None or performance.in_range)
-    largest = high - low if kept else math.inf
-    split = rollouts.split(low, high, now) if rollouts is not None and kept else None
+    effort_figures = _effort_figures(effort, for_effort)
+    largest, split = _split(rollouts, performance, subject, now)
     intervals = _intervals(key, gaps, split, method, now, n_b, largest)
-    final = np.asarray(gaps.final, np.float64)
-    n_G, n_r = final.shape
-    ucbog = min(intervals[method] + (margin or 0.0), largest)
-    domain = json.loads(json.dumps(subject.domain))
+    ucbog = min(intervals[method] + (effort_figures["effort_margin"] or 0.0), largest)
     certificate = Certificate(
-        env=subject.env,
-        seed=subject.seed,
+        **_about(subject),
         ucbog=ucbog,
-        mean_gap=max(split.mean, 0.0) if split is not None and method == "split" else float(final.mean()),
+        mean_gap=_mean_gap(gaps, split if method == "split" else None),
         confidence=1 - alpha,
         threshold=threshold,
         verdict="certified" if ucbog <= threshold else "undecided",
@@ -128,35 +122,20 @@ def assess(
         intervals=intervals,
         split=split,
         largest_loss=largest,
-        effort_margin=margin,
-        effort_gain=None if effort is None else effort.gain,
-        effort_references=0 if effort is None else effort.gains.size,
-        effort_factor=1 if effort is None else effort.factor,
         alpha=now,
-        effort_alpha=for_effort,
+        **effort_figures,
         spending=trial.spending,
         look=trial.look,
         looks=trial.looks,
-        negative_share=float(gaps.negative_share),
-        clipped_share=float(gaps.clipped_share),
-        losing_share=float((gaps.raw.mean(axis=1) < 0).mean()),
+        **_gap_figures(gaps),
         reference_improvement=float(gaps.raw.mean()) if improvement is None else improvement,
         starts=dict(starts or {}),
-        largest_gap_share=_largest_share(final),
-        n_c=subject.n_c,
-        n_r=n_r,
-        n_G=n_G,
-        n_J=subject.n_J,
-        max_return=subject.max_return,
-        domain=domain,
-        policy_sha256=subject.policy_sha256,
-        domain_sha256=table_sha256(domain),
         blocks=dict(blocks or {}),
         performance=performance,
         warnings=notes,
     )
-    told = *doubts(certificate), *_too_few(certificate, n_b), *repeated(certificate, trial.candidate), *notes
-    return dataclasses.replace(certificate, warnings=told)
+    warnings = *doubts(certificate), *_too_few(certificate, n_b), *repeated(certificate, trial.candidate), *notes
+    return dataclasses.replace(certificate, warnings=warnings)
 
 
 def challenged(certificate: Certificate, gap_at_least: float) -> Certificate:
@@ -180,10 +159,50 @@ def _intervals(
     return found
 
 
-def _largest_share(gaps: Float[np.ndarray, "n_G n_r"]) -> float:
-    """How much of all that references win the largest gap is; where they lose, nothing is won."""
-    won = np.maximum(gaps, 0.0)
-    return float(won.max() / won.sum()) if won.any() else 0.0
+def _about(subject: Subject) -> dict[str, Any]:
+    """Whose certificate it is."""
+    domain = json.loads(json.dumps(subject.domain))
+    own = {name: value for name, value in vars(subject).items() if name != "min_return"}
+    return {**own, "domain": domain, "domain_sha256": table_sha256(domain)}
+
+
+def _split(
+    rollouts: Rollouts | None, performance: Performance | None, subject: Subject, alpha: float
+) -> tuple[float, Split | None]:
+    """The largest loss that there can be, and the gap in two parts; neither, where returns leave their range."""
+    low, high = subject.min_return, subject.max_return
+    kept = (rollouts is None or rollouts.in_range(low, high)) and (performance is None or performance.in_range)
+    if not kept:
+        return math.inf, None
+    return high - low, None if rollouts is None else rollouts.split(low, high, alpha)
+
+
+def _mean_gap(gaps: Gaps, split: Split | None) -> float:
+    return max(split.mean, 0.0) if split is not None else float(np.asarray(gaps.final, np.float64).mean())
+
+
+def _effort_figures(effort: Effort | None, alpha: float) -> dict[str, Any]:
+    """What the certificate says about a longer training of some references."""
+    if effort is None:
+        figures = {"effort_margin": None, "effort_gain": None, "effort_references": 0, "effort_factor": 1}
+    else:
+        figures = {"effort_margin": effort.margin(alpha), "effort_gain": effort.gain}
+        figures |= {"effort_references": effort.gains.size, "effort_factor": effort.factor}
+    return {**figures, "effort_alpha": alpha}
+
+
+def _gap_figures(gaps: Gaps) -> dict[str, Any]:
+    """What the certificate says about the gaps beside their mean."""
+    n_G, n_r = gaps.final.shape
+    won = np.maximum(np.asarray(gaps.final, np.float64), 0.0)  # where references lose, nothing is won
+    return {
+        "n_G": n_G,
+        "n_r": n_r,
+        "negative_share": float(gaps.negative_share),
+        "clipped_share": float(gaps.clipped_share),
+        "losing_share": float((gaps.raw.mean(axis=1) < 0).mean()),
+        "largest_gap_share": float(won.max() / won.sum()) if won.any() else 0.0,
+    }
 
 
 def _too_few(c: Certificate, n_b: int) -> Iterator[str]:

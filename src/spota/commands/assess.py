@@ -1,7 +1,8 @@
 """`spota assess`: a certificate for a policy that exists already."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import tyro
 
@@ -22,11 +23,12 @@ from spota.commands.running import (
     told_of_page,
 )
 from spota.commands.sources import contestants, platform_named, warn_of_clipping
-from spota.driver import drive_assessment
+from spota.driver import Assessing, drive_assessment
 from spota.files.atomic import plain
 from spota.runs import plan
 from spota.runs.certifying import describe_assessment
 from spota.runs.config import SOLVERS, Preset, from_flags
+from spota.sim.env import Env, Policy
 from spota.text import duration
 
 SET_HELP = (
@@ -58,18 +60,17 @@ def assess(
     References are trained on random domains and compared with the policy there. As it may be far from the best, they
     have the effort of a training from scratch in every preset, and each starts, on its own domains, from the best of:
     the policy (or a network that imitates it), a candidate of our own, and the policies that you name with --against.
-    A quarter of them is trained three times as long; what that gains is added to the bound as its effort margin. It
-    takes minutes. The same command with the same --out, or --resume DIR alone, continues what was interrupted. A
-    verdict is certified, refuted (a better policy exists) or undecided, told in words; the exit code is 0 for each.
-    While it is undecided more references join, twice at most, or as long as --max-minutes allows.
+    A quarter of them is trained three times as long; what that gains is added to the bound as its effort margin. The
+    same command with the same --out, or --resume DIR alone, continues what was interrupted. A verdict is certified,
+    refuted (a better policy exists) or undecided, and the exit code 0. While it is undecided more references join,
+    twice at most, or as long as --max-minutes allows.
 
     Args:
         policy: A run directory, a policy file, a controller (pd, lqr, energy), or one of your own: FILE.py:NAME, which
             executes that file.
         env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
-        solver: What trains the references; our own candidate has the platform's best solver. One of your own,
-            FILE.py:NAME, trains both.
+        solver: What trains the references, not our own candidate; one of your own, FILE.py:NAME, trains both.
         beta: The threshold: the loss of return, on average, that is accepted.
         max_minutes: No references join that would be trained longer than this; the first ones are in any case.
         against: Policies that you know, e.g. --against runs/a lqr: no reference starts from anything worse on its
@@ -85,30 +86,41 @@ def assess(
         json: Print one JSON document instead of words; progress stays on standard error.
     """
     file, directory = settings_file(config, out, resume)
-    told = told_by(file)
-    source = policy or told.get("policy")
-    if not source:
-        raise ValueError("Which policy? Write e.g. spota assess policy.npz, or spota assess lqr --env cart-pole.")
-    others = against or tuple(told.get("against", ()))
-    where = platform_named([source, *others], env or told.get("env"))
-    platform, named = contestants([source, *others], where)
-    found, *rest = named.values()
-    known = dict(zip(others, rest, strict=True))
-    warn_of_clipping(platform, {source: found, **known})
-    flags = {"env": where, "algo": "assess", "preset": preset, "solver": solver, "seed": seed}
-    flags |= {"policy": source, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
-    layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes))]
-    chosen = plan.resolve(file, flags, layers)
+    flags, platform, found, known = _sources(policy, against, env, told_by(file))
+    flags |= {"algo": "assess", "preset": preset, "solver": solver, "seed": seed}
+    given = plan.flag_tables(beta, max_minutes)
+    chosen = plan.resolve(file, flags, [("--set", from_flags(settings)), ("the flags", given)])
     directory = run_directory(directory, f"{platform.name}-assess", tensorboard)
     display = shown(directory, chosen.algo, platform, chosen.spota.beta, tensorboard)
     done = drive_assessment(
         chosen, platform, found, directory, display, against=known, page=report, warn=warn, page_bar=bar("the page")
     )
+    _tell(done, chosen, directory, json)
+    end(done.page, wanted=report)
+
+
+def _sources(
+    policy: str | None, against: tuple[str, ...], env: str | None, from_file: Mapping[str, Any]
+) -> tuple[dict[str, Any], Env, Policy, dict[str, Policy]]:
+    """What a plan says about the policy and the known ones; the platform, the policy, and the known ones by name."""
+    source = policy or from_file.get("policy")
+    if not source:
+        raise ValueError("Which policy? Write e.g. spota assess policy.npz, or spota assess lqr --env cart-pole.")
+    others = against or tuple(from_file.get("against", ()))
+    where = platform_named([source, *others], env or from_file.get("env"))
+    platform, named = contestants([source, *others], where)
+    found, *rest = named.values()
+    known = dict(zip(others, rest, strict=True))
+    warn_of_clipping(platform, {source: found, **known})
+    about = {"env": where, "policy": source, "policy_sha256": identity(found, platform)}
+    return {**about, **named_in_plan(known, platform)}, platform, found, known
+
+
+def _tell(done: Assessing, chosen: plan.Plan, directory: Path, json: bool) -> None:
     if json:
         print_json(plain({**describe_assessment(chosen, done.assessment), "directory": directory}))
     else:
         say(f"{_summary(done.assessment, directory)}{told_of_page(done.page)}", console)
-    end(done.page, wanted=report)
 
 
 def _summary(assessment: Assessment, directory: Path) -> str:

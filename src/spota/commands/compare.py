@@ -1,6 +1,5 @@
 """`spota compare`: policies side by side on the same unseen domains."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -8,17 +7,15 @@ import tyro
 
 from spota.analysis import evaluate, standings
 from spota.analysis.standings import Standings
-from spota.commands.output import console, print_json, print_table
+from spota.commands.output import command, console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import contestants, domains_of, warn_of_clipping
+from spota.commands.sources import Named, contestants, domains_of, warn_of_clipping
 from spota.files.atomic import plain, write_json
 from spota.sim.domain import count
 
 
 def compare(
-    policies: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POLICY ...", help_behavior_hint="")
-    ],
+    policies: Named,
     /,
     env: Annotated[
         str | None, tyro.conf.arg(metavar="ENV", help_behavior_hint="(default: what the policy files were made for)")
@@ -51,7 +48,7 @@ def compare(
         out: Where comparison.json and the page comparison.html go.
         json: Print one JSON document instead of a table.
     """
-    from spota.show.report import write_comparison  # slow to import
+    from spota.show.pages import write_comparison  # slow to import
 
     platform, chosen = contestants(policies, env, noise)
     k_domains, k_rollouts = evaluate.evaluation_keys(seed)
@@ -65,22 +62,15 @@ def compare(
         result = standings.compare(
             k_rollouts, platform, chosen, drawn, rollouts, tell=lambda share: show("rollouts", share)
         )
-    file = (out or Path("runs") / f"compare-{platform.name}") / "comparison.json"
-    sources = dict(zip(chosen, policies, strict=True))
-    document = plain({"seed": seed, "on": on, "sources": sources, **result.to_dict()})
-    write_json(file, document)
-    page = write_comparison(
-        result, file.with_suffix(".html"), about=where, command=shlex.join(_again(policies, seed, on))
-    )
+    document = plain({"seed": seed, "on": on, "sources": dict(zip(chosen, policies, strict=True)), **result.to_dict()})
+    file = write_json((out or Path("runs") / f"compare-{platform.name}") / "comparison.json", document)
+    again = command("compare", *policies, "--seed", str(seed), *([] if on is None else ["--on", on]))
+    page = write_comparison(result, file.with_suffix(".html"), about=where, command=again)
     if json:
         print_json({**document, "files": [str(file), str(page)]})
         return
     _print(result, where, len(policies))
     console.print(f"Wrote {file} and {page}; open the page in a browser.", soft_wrap=True)
-
-
-def _again(policies: tuple[str, ...], seed: int, on: Path | None) -> list[str]:
-    return ["spota", "compare", *policies, "--seed", str(seed), *([] if on is None else ["--on", str(on)])]
 
 
 def _print(result: Standings, where: str, policies: int) -> None:

@@ -62,27 +62,27 @@ def explain(
     others = attribution.alternatives(source, subject) if source.is_dir() else {}
     key = evaluate.evaluation_key(seed)
     with bar("compiling …") as show:
-        told = attribution.explain(key, platform, name, subject, others, drawn, n=samples, tell=show)
-    document = plain({"seed": seed, "samples": samples, "noise": noise, "on": on, "source": policy, **told.to_dict()})
+        found = attribution.explain(key, platform, name, subject, others, drawn, n=samples, tell=show)
+    document = plain({"seed": seed, "samples": samples, "noise": noise, "on": on, "source": policy, **found.to_dict()})
     write_json(file, document)
     if json:
         print_json({**document, "files": [str(file)]})
         return
-    _print(told)
+    _print(found)
     console.print(f"Wrote {file}.", soft_wrap=True)
 
 
-def _print(told: Explanation) -> None:
-    console.print(str(told), soft_wrap=True, markup=False)
-    if told.indices is not None:
-        _print_indices(told)
-    if told.information is not None:
-        _print_information(told)
-    _print_worst(told, told.worst[0])
+def _print(found: Explanation) -> None:
+    console.print(str(found), soft_wrap=True, markup=False)
+    if found.indices is not None:
+        _print_indices(found)
+    if found.information is not None:
+        _print_information(found)
+    _print_worst(found, found.worst[0])
 
 
-def _print_indices(told: Explanation) -> None:
-    indices = told.indices
+def _print_indices(found: Explanation) -> None:
+    indices = found.indices
     assert indices is not None
     shown = [indices.names.index(name) for name in indices.ranking[:SHOWN]] + [len(indices.names) - 1]
     rows = [
@@ -93,12 +93,12 @@ def _print_indices(told: Explanation) -> None:
         )
         for i in shown
     ]
-    title = f"Shares of the variance of the return on {told.env}, in % with 95 % intervals"
+    title = f"Shares of the variance of the return on {found.env}, in % with 95 % intervals"
     print_table(title, ("", "first order", "total"), rows)
 
 
-def _print_information(told: Explanation) -> None:
-    known = told.information
+def _print_information(found: Explanation) -> None:
+    known = found.information
     assert known is not None
     gains = [*((name, known.gains[name]) for name in known.ranking[:SHOWN]), ("everything", known.everything)]
     title = f"What knowing a parameter earns, by choosing among {len(known.policies)} policies"
@@ -106,13 +106,13 @@ def _print_information(told: Explanation) -> None:
     print_table(title, ("known", "gain", "95 % interval"), rows)
 
 
-def _print_worst(told: Explanation, worst: WorstDomain) -> None:
+def _print_worst(found: Explanation, worst: WorstDomain) -> None:
     columns = ("", "there", "nominal", "quantile of ν", "comes back")
     rows = [
         (
-            name if told.units[name] == "-" else f"{name} ({told.units[name]})",
+            name if found.units[name] == "-" else f"{name} ({found.units[name]})",
             f"{worst.domain[name]:.4g}",
-            f"{told.nominal[name]:.4g}",
+            f"{found.nominal[name]:.4g}",
             f"{100 * worst.quantile[name]:.1f} %",
             f"{worst.recovery[name]:+.1f}",
         )

@@ -31,7 +31,7 @@ def report(
         quick: Without what takes a minute: sweeps, attribution, and the search for the worst domain.
         json: Print one JSON document that names the file.
     """
-    from spota.show import report as pages  # slow to import
+    from spota.show import pages  # slow to import
 
     check_writable(out or run / "report.html")
     for note in pages.read(run).edited:

@@ -25,7 +25,7 @@ def reproduce_sweeps(seed: int, quick: bool, given: Path | None, directory: Path
     with resumable(directory):
         sources = _sources(seed, quick, given, directory)
         results = _measured(seed, size, sources)
-        files = plots.save(plots.sweeps(results), directory / "sweeps")
+        files = plots.save(plots.panels_of_sweeps(results), directory / "sweeps")
     document = plain(_document(seed, quick, sources, results))
     files.append(write_json(directory / "sweeps.json", document))
     if json:
@@ -81,5 +81,5 @@ def _document(seed: int, quick: bool, sources: dict[str, Path], results: list[Sw
 def _certificate(env: str, sources: dict[str, Path]) -> dict[str, Any]:
     """What the run of SPOTA says about its policy, if it says something."""
     file = sources[sweeps.directory_name(env, "spota")] / "certificate.json"
-    told = json_format.loads(file.read_text("utf-8")) if file.is_file() else {}
-    return {name: told[name] for name in ("ucbog", "threshold", "verdict") if name in told}
+    certificate = json_format.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return {name: certificate[name] for name in ("ucbog", "threshold", "verdict") if name in certificate}

@@ -57,11 +57,11 @@ def told_by(file: Path | None) -> Table:
     return read_toml(file) if file else {}
 
 
-def run_directory(told: Path | None, name: str, tensorboard: bool) -> Path:
+def run_directory(given: Path | None, name: str, tensorboard: bool) -> Path:
     """The directory that was told, or a new `runs/NAME-TIME`; none if TensorBoard is wanted and not installed."""
     if tensorboard:
         writer_class()
-    return told or new_directory(Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
+    return given or new_directory(Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")
 
 
 @contextlib.contextmanager

@@ -6,6 +6,9 @@ A platform, a policy or an optimizer of one's own is `file.py:name` or `module:n
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from spota import policies
 from spota.analysis import evaluate
@@ -19,6 +22,9 @@ from spota.sim import domain_set
 from spota.sim.domain import Domains
 from spota.sim.env import Platform, Policy
 from spota.sim.objects import is_reference, name_in
+
+Named = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POLICY ...", help_behavior_hint="")]
+"""Policies as a user names them, side by side."""
 
 
 def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> tuple[Platform, dict[str, Policy]]:
@@ -38,9 +44,9 @@ def platform_named(sources: Sequence[str], env: str | None) -> str:
 def warn_of_clipping(env: Platform, found: Mapping[str, Policy]) -> None:
     """Say which of these policies, by their sources, ask for more than their actuators give; ours do not."""
     for source, policy in found.items():
-        told = None if source in policies.CONTROLLERS else clipping_warning(env, policy, source)
-        if told:
-            warn(told)
+        warning = None if source in policies.CONTROLLERS else clipping_warning(env, policy, source)
+        if warning:
+            warn(warning)
 
 
 def domains_of(file: Path, env: Platform) -> tuple[Domains, Platform]:
@@ -58,8 +64,8 @@ def _platform_of(sources: Sequence[str]) -> str:
             "--env cart-pole or --env my_robot.py:Robot."
         )
     if len(set(made_for.values())) > 1:
-        told = ", ".join(f"{source} is for {env}" for source, env in made_for.items())
-        raise ValueError(f"{told}; give policies of one platform only.")
+        several = ", ".join(f"{source} is for {env}" for source, env in made_for.items())
+        raise ValueError(f"{several}; give policies of one platform only.")
     source, name = next(iter(made_for.items()))
     own = next(filter(None, map(_own_platform, stored)), None)
     if own is None and name not in PLATFORMS:

@@ -13,15 +13,17 @@ from spota.analysis import evaluate
 from spota.analysis.evaluate import Axis, Sweep
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import contestants, domains_of
+from spota.commands.sources import Named, contestants, domains_of
 from spota.files.atomic import plain, write_json
 from spota.sim.domain import count
+from spota.sim.env import Env
 from spota.text import figure
 
 MAP_ROLLOUTS = 50
 MAP_POINTS = 11
 BAR = 6  # characters
 PARTS = " ▏▎▍▌▋▊▉█"
+Ends = tuple[float | None, float | None]
 
 
 def _given(default: str, name: str | None = None, metavar: str | None = None) -> Any:
@@ -29,9 +31,7 @@ def _given(default: str, name: str | None = None, metavar: str | None = None) ->
 
 
 def sweep(
-    policies: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POLICY ...", help_behavior_hint="")
-    ],
+    policies: Named,
     /,
     param: Annotated[str, tyro.conf.arg(metavar="PARAM")],
     param2: Annotated[str | None, _given("none: one parameter only", metavar="PARAM")] = None,
@@ -77,27 +77,13 @@ def sweep(
         out: Where the picture (PNG and PDF) and the figures (JSON) go.
         json: Print one JSON document instead of a table.
     """
-    if param == param2:
-        raise ValueError(f"--param and --param2 are both {param}; a map needs two different parameters.")
-    if param2 is None and (low2 is not None or high2 is not None):
-        raise ValueError("--from2 and --to2 are the range of a second parameter; name it with --param2.")
+    ends = _ends(param, (low, high), param2, (low2, high2))
     platform, chosen = contestants(policies, env, noise)
     rest: Any = others
     if on is not None:
         rest, platform = domains_of(on, platform)
         rollouts = count(rest) if rollouts is None else rollouts
-    usual = (21, evaluate.ROLLOUTS) if param2 is None else (MAP_POINTS, MAP_ROLLOUTS)
-    n, m = (other if given is None else given for given, other in zip((points, rollouts), usual, strict=True))
-    values = {param: evaluate.span(platform, param, n, low, high)}
-    if param2 is not None:
-        values[param2] = evaluate.span(platform, param2, n, low2, high2)
-    given = evaluate.evaluation_key(seed), platform, chosen
-    with bar("rollouts") as show:
-        how = {"others": rest, "rollouts": m, "tell": lambda share: show("rollouts", share)}
-        if param2 is None:
-            result = evaluate.sweep(*given, param, values[param], **how)
-        else:
-            result = evaluate.sweep_map(*given, values, **how)
+    result = _swept(seed, platform, chosen, ends, points, rest, rollouts)
     document, files = _write(result, dict(zip(chosen, policies, strict=True)), seed, on, out)
     if json:
         print_json({**document, "files": files})
@@ -106,13 +92,42 @@ def sweep(
     console.print(f"Wrote {', '.join(files)}.", soft_wrap=True)
 
 
+def _ends(param: str, first: Ends, param2: str | None, second: Ends) -> dict[str, Ends]:
+    """Between which values each parameter is swept."""
+    if param == param2:
+        raise ValueError(f"--param and --param2 are both {param}; a map needs two different parameters.")
+    if param2 is not None:
+        return {param: first, param2: second}
+    if second != (None, None):
+        raise ValueError("--from2 and --to2 are the range of a second parameter; name it with --param2.")
+    return {param: first}
+
+
+def _swept(
+    seed: int,
+    env: Env,
+    policies: evaluate.Policies,
+    ends: dict[str, Ends],
+    points: int | None,
+    others: Any,
+    rollouts: int | None,
+) -> Sweep:
+    """The sweep over one parameter or two, with the usual numbers where none is given."""
+    usual = (21, evaluate.ROLLOUTS) if len(ends) == 1 else (MAP_POINTS, MAP_ROLLOUTS)
+    n, m = (other if given is None else given for given, other in zip((points, rollouts), usual, strict=True))
+    values = {name: evaluate.span(env, name, n, *both) for name, both in ends.items()}
+    with bar("rollouts") as show:
+        how = {"others": others, "rollouts": m, "tell": lambda share: show("rollouts", share)}
+        return evaluate.sweep(evaluate.evaluation_key(seed), env, policies, values, **how)
+
+
 def _write(
     result: Sweep, sources: dict[str, str], seed: int, on: Path | None, out: Path | None
 ) -> tuple[dict[str, Any], list[str]]:
     from spota.show import plots  # slow to import
 
     directory = out or Path("runs") / "-".join(("sweep", result.env, *(axis.name for axis in result.axes)))
-    picture = plots.sweep(result) if len(result.axes) == 1 else plots.sweep_map(result)
+    picture = plots.sweep_figure(result)
     pictures = plots.save(picture, directory / "sweep")
     document = plain({"seed": seed, "on": on, "sources": sources, **result.to_dict()})
     return document, [str(file) for file in (*pictures, write_json(directory / "sweep.json", document))]

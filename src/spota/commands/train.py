@@ -1,8 +1,9 @@
 """`spota train`: train a policy until it is certified, or once with one optimizer, and keep it in a run directory."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import tyro
 
@@ -49,6 +50,11 @@ SET_HELP = (
     f"analytic has {_names(Analytic)}."
 )
 
+CONFIG_HELP = (
+    "A TOML file with settings: env, algo, preset, solver and seed by name, and tables: [spota], [candidate] and "
+    "[reference], or [optimizer] for the other algorithms. The config.toml of any run is one."
+)
+
 
 def train(
     env: Annotated[str | None, tyro.conf.Positional, positional("ENV")] = None,
@@ -63,7 +69,7 @@ def train(
     seed: Annotated[int | None, flag("0", "N")] = None,
     hidden: Annotated[tuple[int, ...], flag("16 16", "SIZE ...")] = (),
     start: Annotated[str | None, choice(START, get_args(Start))] = None,
-    config: Annotated[Path | None, flag("none", "FILE.toml")] = None,
+    config: Annotated[Path | None, flag("none", "FILE.toml", about=CONFIG_HELP)] = None,
     settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
     out: Annotated[Path | None, flag("runs/ENV-ALGO-TIME", "DIR")] = None,
     resume: Annotated[Path | None, flag("none", "DIR")] = None,
@@ -76,16 +82,13 @@ def train(
     SPOTA trains candidates on more and more random domains, compares each with references that were trained on other
     ones, and ends when the upper bound on the gap between them is at most β. The run directory has the policy, its
     certificate and every finished step. The same command with the same --out, or --resume DIR alone, continues a run
-    that was interrupted, and shows one that is finished. A run that ends without a certificate says so, and its exit
-    code is 0 like that of any finished run; it is 1 if the run is complete but its page could not be written.
-
-    Settings come from the preset, then from --config, then from the other flags.
+    that was interrupted, and shows one that is finished. The exit code is 0 with or without a certificate, and 1 if the
+    page could not be written. Settings come from the preset, then from --config, then from the other flags.
 
     Args:
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
-        algo: spota (until certified); or once, on a number of domains, without a certificate: default (the platform's
-            best solver), ppo, udr (PPO on fresh random domains in every iteration), epopt (PPO on the worst rollouts),
-            analytic (gradients through the simulator).
+        algo: spota (until certified); or once, without a certificate: default (the platform's best solver), ppo, udr
+            (PPO on fresh domains in every iteration), epopt (PPO on the worst rollouts), analytic (gradients).
         preset: tuned (our settings), quick (the Cart-Pole in a few minutes, for a first look), or paper (the
             paper's numbers and interval; with --solver ppo the paper's PPO, too).
         solver: What solves for candidates and references inside spota; one of your own is FILE.py:NAME.
@@ -96,8 +99,6 @@ def train(
         seed: The same seed gives the same result.
         hidden: Sizes of the network's hidden layers.
         start: What the network is before it is trained: new, or an imitation of the platform's classical controller.
-        config: A TOML file with settings: env, algo, preset, solver and seed by name, and tables: [spota], [candidate]
-            and [reference], or [optimizer] for the other algorithms. The config.toml of any run is one.
         out: The run directory.
         resume: A run directory to go on with; nothing else needs to be said.
         report: Write the page report.html of spota after every iteration and at the end.
@@ -107,24 +108,30 @@ def train(
     file, directory = settings_file(config, out, resume)
     name = _algorithm(algo, env, file)
     flags = {"env": env, "algo": name, "preset": preset, "seed": seed}
+    once = {"domains": domains, "nominal": nominal or None}
     if name == "spota":
-        _refuse({"--domains": domains is not None, "--nominal": nominal}, "spota: write e.g. --set spota.n_c=10")
-        layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes, hidden))]
-        layers += [("--start", {"spota": {"start": start}})] if start else []
-        _until_certified(plan.resolve(file, {**flags, "solver": solver}, layers), directory, tensorboard, report, json)
-        return
-    given = {"--solver": solver, "--beta": beta, "--max-minutes": max_minutes}
-    _refuse({flag: value is not None for flag, value in given.items()}, f"{name}: it is for --algo spota")
-    flags |= {"domains": domains, "nominal": nominal or None, "hidden": hidden or None, "start": start}
-    _once(training.resolve(file, {**flags, "optimizer": from_flags(settings)}), directory, tensorboard, json)
+        _refuse(once, "spota: write e.g. --set spota.n_c=10")
+        chosen = plan.resolve(file, {**flags, "solver": solver}, _layers(settings, beta, max_minutes, hidden, start))
+        return _until_certified(chosen, directory, tensorboard, report, json)
+    _refuse({"solver": solver, "beta": beta, "max-minutes": max_minutes}, f"{name}: it is for --algo spota")
+    flags |= {**once, "hidden": hidden or None, "start": start, "optimizer": from_flags(settings)}
+    return _once(training.resolve(file, flags), directory, tensorboard, json)
+
+
+def _layers(
+    settings: tuple[str, ...], beta: float | None, max_minutes: float | None, hidden: tuple[int, ...], start: str | None
+) -> Sequence[plan.Layer]:
+    """What the flags say about SPOTA, each with its name."""
+    layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes, hidden))]
+    return [*layers, ("--start", {"spota": {"start": start}})] if start else layers
 
 
 def _algorithm(algo: str | None, env: str | None, file: Path | None) -> str:
     """What is to be trained with; a file may say it, and the platform, too."""
-    told = told_by(file)
-    if env is None and "env" not in told:
+    from_file = told_by(file)
+    if env is None and "env" not in from_file:
         raise ValueError("Which platform? Write e.g. spota train cart-pole; `spota envs` lists them.")
-    name = algo or told.get("algo", "spota")
+    name = algo or from_file.get("algo", "spota")
     if name == "assess":
         again = command("assess", "--config", file) if file else "spota assess POLICY"
         raise ValueError(f"{file or '--algo assess'} belongs to an assessment; write {again}.")
@@ -134,15 +141,15 @@ def _algorithm(algo: str | None, env: str | None, file: Path | None) -> str:
     return name
 
 
-def _refuse(given: dict[str, bool], why: str) -> None:
-    for flag_name, is_given in given.items():
-        if is_given:
-            raise ValueError(f"{flag_name} has no meaning for --algo {why}.")
+def _refuse(given: dict[str, Any], why: str) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"--{name} has no meaning for --algo {why}.")
 
 
-def _until_certified(chosen: plan.Plan, told: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
+def _until_certified(chosen: plan.Plan, out: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
     env = make(chosen.env)
-    directory = run_directory(told, f"{env.name}-spota", tensorboard)
+    directory = run_directory(out, f"{env.name}-spota", tensorboard)
     display = shown(directory, chosen.algo, env, chosen.spota.beta, tensorboard)
     done = drive(chosen, env, directory, display, page=report, warn=warn, page_bar=bar("the page"))
     for warning in done.beside.warnings if done.beside else []:
@@ -156,9 +163,9 @@ def _until_certified(chosen: plan.Plan, told: Path | None, tensorboard: bool, re
     end(done.page, wanted=report)
 
 
-def _once(chosen: training.Training, told: Path | None, tensorboard: bool, json: bool) -> None:
+def _once(chosen: training.Training, out: Path | None, tensorboard: bool, json: bool) -> None:
     env = make(chosen.env)
-    directory = run_directory(told, f"{env.name}-{chosen.algo}", tensorboard)
+    directory = run_directory(out, f"{env.name}-{chosen.algo}", tensorboard)
     trained = drive_training(chosen, directory, shown(directory, chosen.algo, env, None, tensorboard), warn=warn)
     for warning in trained.warnings:
         warn(warning)

@@ -34,8 +34,8 @@ def verify(
     """
     found = look_at(run)
     if json:
-        told = {"checked": found.checked, "wrong": found.wrong, "skipped": found.skipped}
-        print_json({"run": str(run), "intact": found.intact, **told})
+        figures = {"checked": found.checked, "wrong": found.wrong, "skipped": found.skipped}
+        print_json({"run": str(run), "intact": found.intact, **figures})
     else:
         say(_words(run, found), console)
     if not found.intact:

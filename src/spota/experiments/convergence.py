@@ -127,12 +127,12 @@ class Convergence:
         """Where the runs would have ended, how often a bound rose, and how few domains decide."""
         ends = [int(below.argmax()) + 1 for below in self.ucbog <= self.threshold if below.any()]
         total = len(self.results)
-        told = f"{self.env}: SPOTA would have ended {len(ends)} of {total} run{'s' if total > 1 else ''}"
-        told += f", in iteration {_range(ends)}." if ends else "."
+        text = f"{self.env}: SPOTA would have ended {len(ends)} of {total} run{'s' if total > 1 else ''}"
+        text += f", in iteration {_range(ends)}." if ends else "."
         steps = np.diff(self.ucbog)
         rose, known = np.sum(steps > 0), np.sum(np.isfinite(steps))
-        told += f" From one iteration to the next the bound rose {rose} of {known} times."
-        return f"{told} The largest {percent(LARGEST)} of all gaps carry {percent(self.largest_share)} of the total."
+        text += f" From one iteration to the next the bound rose {rose} of {known} times."
+        return f"{text} The largest {percent(LARGEST)} of all gaps carry {percent(self.largest_share)} of the total."
 
     def _iteration(self, i: int) -> Iteration:
         certificates = [result.history[i] for result in self.results if len(result.history) > i]

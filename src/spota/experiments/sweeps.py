@@ -85,7 +85,7 @@ def measure(seed: int, panel: Panel, policies: Policies, size: Size, tell: Tell 
     env = make(panel.env, noise=False)
     values = evaluate.span(env, panel.parameter, size.points, panel.low, panel.high)
     key = evaluate.evaluation_key(seed)
-    return evaluate.sweep(key, env, policies, panel.parameter, values, rollouts=size.rollouts, tell=tell)
+    return evaluate.sweep(key, env, policies, {panel.parameter: values}, rollouts=size.rollouts, tell=tell)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Run:
+class CountedRun:
     """The candidates of a run, and which of them it returned."""
 
     candidates: tuple[Candidate, ...]
@@ -120,17 +120,17 @@ def count(seed: int, kind: Kind, runs: int = RUNS) -> Counts:
     return counts_of(kind, runs_of(seed, kind, runs))
 
 
-def runs_of(seed: int, kind: Kind, runs: int) -> Iterator[Run]:
+def runs_of(seed: int, kind: Kind, runs: int) -> Iterator[CountedRun]:
     """Independent runs of one kind."""
     for i in range(runs):
         heard: list[Event] = []
         key = jax.random.fold_in(jax.random.key(seed), i)
         result = spota(key, rope(kind.weak), best_pulls, kind.settings, init=Pull(), report=heard.append)
         candidates = tuple(_candidates(heard, kind.weak))
-        yield Run(candidates, candidates[result.iteration - 1])
+        yield CountedRun(candidates, candidates[result.iteration - 1])
 
 
-def counts_of(kind: Kind, runs: Iterable[Run]) -> Counts:
+def counts_of(kind: Kind, runs: Iterable[CountedRun]) -> Counts:
     """Count what the runs say against what is so."""
     runs = list(runs)
     gaps, bounds = np.array([(r.returned.gap, r.returned.certificate.ucbog) for r in runs]).T

@@ -74,7 +74,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def sweep(directory: Path):
+def remove_unfinished(directory: Path):
     """Remove the temporary files of writers that were killed; only for the one who holds the directory's lock."""
     for left in directory.rglob(".*.tmp"):
         with contextlib.suppress(OSError):
@@ -88,9 +88,9 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = CAUSES.get(error.errno or 0, error.strerror or str(error))
-        told = OSError(f"{path} was not written: {reason}.")
-        told.errno = error.errno
-        raise told from error
+        clear = OSError(f"{path} was not written: {reason}.")
+        clear.errno = error.errno
+        raise clear from error
 
 
 def _sync_directory(directory: Path):

@@ -57,14 +57,15 @@ class Contract:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Contract":
         """Read plain values; a signal whose range is empty is refused."""
-        observed, acted = ([_signal(told) for told in values[kind]] for kind in ("observations", "actions"))
+        observed, acted = ([_signal(signal) for signal in values[kind]] for kind in ("observations", "actions"))
         return cls(values["env"], values["dt"], tuple(observed), tuple(acted))
 
 
-def _signal(told: Mapping[str, Any]) -> Signal:
-    if not told["low"] < told["high"]:
-        raise ValueError(f"the signal {told['name']!r} ranges from {told['low']} to {told['high']}, which is no range.")
-    return Signal(told["name"], told["unit"], told["low"], told["high"])
+def _signal(signal: Mapping[str, Any]) -> Signal:
+    if not signal["low"] < signal["high"]:
+        name, low, high = (signal[what] for what in ("name", "low", "high"))
+        raise ValueError(f"the signal {name!r} ranges from {low} to {high}, which is no range.")
+    return Signal(signal["name"], signal["unit"], signal["low"], signal["high"])
 
 
 def _names(contract: Contract) -> str:

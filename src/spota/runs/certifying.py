@@ -1,7 +1,7 @@
 """SPOTA in a run directory: blocks, metrics, the best policy so far and its certificate.
 
 with Run("runs/a", plan.table()) as run:
-    result = certify(plan, env, run)
+    result = run_spota(plan, env, run)
 
 The same call in the same directory continues a run that was stopped, and shows one that has ended. Without a directory
 nothing is written.
@@ -32,7 +32,7 @@ FIGURES = (
 """What metrics.jsonl and result.json say about an iteration; its certificate says all."""
 
 
-def certify(plan: Plan, env: Platform, run: Run | None = None, report: Listener | None = None) -> Result:
+def run_spota(plan: Plan, env: Platform, run: Run | None = None, report: Listener | None = None) -> Result:
     """Algorithm 1 as planned."""
     memo, listener = _kept(run, report)
     result = spota(
@@ -57,7 +57,7 @@ def with_controller(plan: Plan, env: Platform, policy: Policy, iteration: int, r
     return Beside.from_arrays(found)
 
 
-def assess(
+def run_assessment(
     plan: Plan,
     env: Platform,
     policy: Policy,

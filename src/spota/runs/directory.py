@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import tomli_w
 
-from spota.files.atomic import explained, plain, sweep, write_atomically, write_json
+from spota.files.atomic import explained, plain, remove_unfinished, write_atomically, write_json
 from spota.files.blocks import Arrays, checked, read_block, run_of, write_block
 from spota.files.documents import read_toml
 
@@ -58,7 +58,7 @@ class Run:
             self._refuse_strange_directory()
         self._lock = _lock(self.directory)
         try:
-            sweep(self.directory)
+            remove_unfinished(self.directory)
             self._keep_config()
             self._mend_metrics()
         except BaseException:
@@ -76,7 +76,7 @@ class Run:
     def close(self):
         """Let another process work in the directory."""
         if not self._lock.closed:
-            sweep(self.directory)
+            remove_unfinished(self.directory)
             self._lock.close()
 
     def block(self, name: str, compute: Callable[[], Mapping[str, Any]]) -> Arrays:

@@ -108,13 +108,13 @@ class Plan:
 
 def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer] = ()) -> Plan:
     """The plan from a TOML file, flags by the names of `Plan` (None: not given), and tables on top of both."""
-    told = config.read_toml(file) if file else {}
+    from_file = config.read_toml(file) if file else {}
     where = str(file) if file else "the command line"
-    if told.get("solver") == OWN or "platform" in told:
+    if from_file.get("solver") == OWN or "platform" in from_file:
         raise ValueError(f"{where} was written from Python, with objects of its own; go on with it there.")
     given = {name: value for name, value in flags.items() if value is not None}
-    tables = {name: told.pop(name) for name in TABLES if name in told}
-    head = _recorded(config.build(Plan, config.merge(told, given), where))
+    tables = {name: from_file.pop(name) for name in TABLES if name in from_file}
+    head = _recorded(config.build(Plan, config.merge(from_file, given), where))
     return complete(head, make(head.env), [(where, tables), *layers])
 
 
@@ -129,7 +129,7 @@ def complete(head: Plan, env: Platform, layers: Sequence[Layer]) -> Plan:
     parts = _assessing(head, env, layers) if head.algo == "assess" else _training(head, env)
     for where, layer in layers:
         _check_names(head, parts, layer, where)
-        parts |= {name: _changed(parts[name], told, f"{where} [{name}]") for name, told in layer.items()}
+        parts |= {name: _changed(parts[name], change, f"{where} [{name}]") for name, change in layer.items()}
     for optimizer in (parts["candidate"], parts["reference"]):
         check_optimizer(optimizer, env)
     if isinstance(parts["spota"], Spota):
@@ -185,8 +185,8 @@ def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tu
     if max_minutes is not None and not 0 < max_minutes < float("inf"):
         raise ValueError(f"{max_minutes:g} minutes at most: give a positive number of minutes, e.g. 30.")
     limit = None if max_minutes is None else 60.0 * max_minutes
-    told = {"beta": beta, "max_seconds": limit, "hidden": hidden or None}
-    return {"spota": {name: value for name, value in told.items() if value is not None}}
+    given = {"beta": beta, "max_seconds": limit, "hidden": hidden or None}
+    return {"spota": {name: value for name, value in given.items() if value is not None}}
 
 
 def preset_settings(preset: config.Preset, env: Platform) -> Spota:
@@ -221,13 +221,13 @@ def _with_fewer_rows(optimizer: Any) -> Any:
 
 def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:
     """Refuse tables that do not exist, and settings without a meaning here."""
-    for name, told in layer.items():
+    for name, values in layer.items():
         if name not in TABLES:
             homes = [table for table in TABLES if name in _names(parts[table])]
-            hint = f"write {homes[0]}.{name}={told}" if homes else suggest(name, TABLES).rstrip("?.")
+            hint = f"write {homes[0]}.{name}={values}" if homes else suggest(name, TABLES).rstrip("?.")
             raise ValueError(f"{where}: there is no table {name!r}; {hint}.")
-        if head.algo == "assess" and name == "spota" and isinstance(told, Mapping):
-            for setting in set(told) & set(LOOP_ONLY):
+        if head.algo == "assess" and name == "spota" and isinstance(values, Mapping):
+            for setting in set(values) & set(LOOP_ONLY):
                 raise ValueError(f"{where}: {setting} belongs to the loop over candidates; leave it out here.")
 
 
@@ -235,20 +235,20 @@ def _names(settings: Any) -> list[str]:
     return [f.name for f in fields(settings)] if is_dataclass(settings) else []
 
 
-def _is_object(told: Any) -> bool:
+def _is_object(change: Any) -> bool:
     """Whether someone gave settings or an optimizer as an object, and no table of changes."""
-    return is_dataclass(told) or callable(told)
+    return is_dataclass(change) or callable(change)
 
 
-def _changed(settings: Any, told: Any, where: str) -> Any:
+def _changed(settings: Any, change: Any, where: str) -> Any:
     """The settings with what was told, or another object instead; a function is named, and has no settings."""
-    if _is_object(told):
-        return told
+    if _is_object(change):
+        return change
     if not is_dataclass(settings):
         name = config.plain(settings)
-        if told == name:
+        if change == name:
             return settings
         raise ValueError(f"{where}: {name} has no settings.")
-    if not isinstance(told, Mapping):
-        raise ValueError(f"{where} = {told!r}: write a table with its settings.")
-    return config.override(settings, told, where)
+    if not isinstance(change, Mapping):
+        raise ValueError(f"{where} = {change!r}: write a table with its settings.")
+    return config.override(settings, change, where)

@@ -81,23 +81,23 @@ class Training:
 def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
     """The settings from defaults and preset, then a TOML file, then flags (None: not given)."""
     given = {name: value for name, value in flags.items() if value is not None}
-    told = config.read_toml(file) if file else {}
-    inner, inner_told = given.pop("optimizer", {}), told.pop("optimizer", {})
-    if not isinstance(inner_told, Mapping):
-        raise ValueError(f"{file}: optimizer = {inner_told!r}: write a table [optimizer] with its settings.")
-    head = config.build(Training, config.merge({**told}, given), str(file) if file else "the command line")
+    from_file = config.read_toml(file) if file else {}
+    inner, inner_from_file = given.pop("optimizer", {}), from_file.pop("optimizer", {})
+    if not isinstance(inner_from_file, Mapping):
+        raise ValueError(f"{file}: optimizer = {inner_from_file!r}: write a table [optimizer] with its settings.")
+    head = config.build(Training, config.merge({**from_file}, given), str(file) if file else "the command line")
     head = replace(head, env=recorded(head.env))
     env = make(head.env)
-    start = head.start if "start" in {**told, **given} else default_start(env)
+    start = head.start if "start" in {**from_file, **given} else default_start(env)
     if start == "controller":
         own_controller(env)  # refuses a platform without one
     solver = config.optimizer(head.algo, env, head.preset)
     if head.nominal and hasattr(solver, "smoothing"):
         solver = replace(solver, smoothing=0.0)  # around the nominal domain is not on it
-    solver = config.override(solver, inner_told, f"{file} [optimizer]")
+    solver = config.override(solver, inner_from_file, f"{file} [optimizer]")
     solver = config.override(solver, inner, "--set")
     usual = {"domains": default_domains(solver), "hidden": default_hidden(solver)}
-    sizes = {name: value for name, value in usual.items() if name not in {**told, **given}}
+    sizes = {name: value for name, value in usual.items() if name not in {**from_file, **given}}
     found = {"start": start, "optimizer": solver, "env_sha256": platform_sha256(env)}
     return Training(**{**vars(head), **sizes, **found})
 
@@ -117,15 +117,15 @@ class Trained:
     @property
     def warnings(self) -> list[str]:
         """What a user should know before trusting the policy."""
-        told = []
+        found = []
         if bool(self.solution.diverged):
-            told.append(
+            found.append(
                 "The training diverged: an update was not finite and was left out. The best policy before is kept; "
                 "try a smaller learning_rate."
             )
         if float(self.solution.score.returns) <= float(self.solution.start.returns):
-            told.append(f"The training found nothing better than its start; the policy is {self._start}.")
-        return told + (self.beside.warnings if self.beside else [])
+            found.append(f"The training found nothing better than its start; the policy is {self._start}.")
+        return found + (self.beside.warnings if self.beside else [])
 
     def to_dict(self) -> dict[str, Any]:
         """For result.json."""

@@ -128,9 +128,9 @@ def _compare_files(directory: Path, certificates: Mapping[str, Certificate], fou
         files["result.json"] = files["certificate.json"]
     for name, certificate in files.items():
         try:
-            told = read_json(directory / name)
-            told = told["certificate"] if name == "result.json" else told
-            edits = differing(Certificate.from_dict(told, name), certificate)
+            document = read_json(directory / name)
+            document = document["certificate"] if name == "result.json" else document
+            edits = differing(Certificate.from_dict(document, name), certificate)
             found.note(name, [f"{name} was edited: {edit}." for edit in edits])
         except (OSError, ValueError, KeyError, TypeError) as error:
             found.wrong.append(f"{name} cannot be read: {error}")

@@ -15,7 +15,12 @@ BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", 
 POLICY_COLORS, POLICY_LINES = (BLUE, ORANGE, GREEN, PURPLE, GREY), ("-", "--", "-.", ":")
 
 
-def sweep(result: Sweep) -> Figure:
+def sweep_figure(result: Sweep) -> Figure:
+    """Mean returns over one parameter as curves, over two as maps."""
+    return _curves(result) if len(result.axes) == 1 else _maps(result)
+
+
+def _curves(result: Sweep) -> Figure:
     """Mean return over one parameter, shaded by one deviation, with the nominal value and the support marked."""
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
@@ -25,7 +30,7 @@ def sweep(result: Sweep) -> Figure:
     return figure
 
 
-def sweeps(results: Sequence[Sweep], columns: int = 2) -> Figure:
+def panels_of_sweeps(results: Sequence[Sweep], columns: int = 2) -> Figure:
     """Several sweeps of the same policies as the panels of one figure, with one legend, and one scale a platform."""
     rows = -(-len(results) // columns)
     figure = Figure(figsize=(5 * columns, 0.6 + 3.4 * rows), layout="constrained")
@@ -43,7 +48,7 @@ def sweeps(results: Sequence[Sweep], columns: int = 2) -> Figure:
     return figure
 
 
-def sweep_map(result: Sweep) -> Figure:
+def _maps(result: Sweep) -> Figure:
     """Mean return over two parameters, a panel per policy on one scale; a cross marks the nominal values."""
     figure = Figure(figsize=(1.2 + 3.6 * len(result.policies), 3.8), layout="constrained")
     panels = figure.subplots(1, len(result.policies), sharey=True, squeeze=False)[0]
@@ -60,12 +65,8 @@ def varied(nu: DomainDistribution) -> list[str]:
 
 
 def position(nu: DomainDistribution, name: str, values: np.ndarray) -> np.ndarray:
-    """0 is the smallest value that can be drawn, 1 the largest; without ends, the middle 99 % of the draws."""
-    marginal = nu[name].marginal
-    draws = marginal.draw(np.random.default_rng(0), 2000)
-    low, high = (
-        s if np.isfinite(s) else np.quantile(draws, q) for s, q in zip(marginal.support, (0.005, 0.995), strict=True)
-    )
+    """0 is the smallest value that is usually drawn, 1 the largest."""
+    low, high = nu[name].marginal.usual_range
     return np.clip((values - low) / (high - low), 0, 1)
 
 

@@ -42,11 +42,11 @@ def cache_directory() -> Path | None:
 
     A home directory may be shared by machines, and a program for one CPU can crash another.
     """
-    told = os.environ.get(VARIABLE, "")
-    if told.lower() in ("off", "0", "no", "false"):
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted.lower() in ("off", "0", "no", "false"):
         return None
     try:
-        root = Path(told) if told else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spota"
+        root = Path(wanted) if wanted else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spota"
     except RuntimeError:  # nobody knows where the home is
         return None
     return root / hashlib.sha256(_cpu().encode()).hexdigest()[:16]
@@ -58,8 +58,8 @@ def _cpu() -> str:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     except OSError:
         lines = []
-    told = [line for line in lines if line.split("\t")[0] in ("model name", "flags", "Features", "CPU part")]
-    return "\n".join([platform.machine(), platform.processor(), *told])
+    kept = [line for line in lines if line.split("\t")[0] in ("model name", "flags", "Features", "CPU part")]
+    return "\n".join([platform.machine(), platform.processor(), *kept])
 
 
 def _usable(directory: Path) -> bool:

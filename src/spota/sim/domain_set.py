@@ -51,33 +51,33 @@ def draw(key: Key[Array, ""], env: Platform, n: int, seed: int) -> DomainSet:
 def load(path: str | Path, env: Platform) -> DomainSet:
     """Read a set; one that is damaged, of another platform or without some parameter is refused."""
     path = Path(path)
-    told = _read(path)
-    if told["env"] != env.name:
+    document = _read(path)
+    if document["env"] != env.name:
         raise ValueError(
-            f"{path} has domains of {told['env']!r}, not of {env.name!r}; "
+            f"{path} has domains of {document['env']!r}, not of {env.name!r}; "
             f"draw others with: spota domains {env.name} -o {path.stem}-{env.name}.json"
         )
-    domains = {name: _column(path, name, values) for name, values in told["domains"].items()}
+    domains = {name: _column(path, name, values) for name, values in document["domains"].items()}
     if missing := [name for name in env.domain if name not in domains]:
         raise ValueError(f"{path} has no values for {', '.join(missing)}, which {env.name} needs; draw a new set.")
     try:
         env.domain.check(domains)
-        distribution = DomainDistribution.from_dict(told["distribution"])
+        distribution = DomainDistribution.from_dict(document["distribution"])
     except (KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} does not fit {env.name}: {error.args[0]}") from error
-    return DomainSet(env.name, int(told["seed"]), distribution, domains)
+    return DomainSet(env.name, int(document["seed"]), distribution, domains)
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        told = read_json(path)
+        document = read_json(path)
     except OSError as error:
         raise ValueError(
             f"The domain set {path} cannot be read: {error.strerror}. Draw one with: spota domains ENV -o {path}"
         ) from error
-    check_format(told, (FORMAT,), KIND, str(path))
-    check(told, KIND, str(path))
-    return told
+    check_format(document, (FORMAT,), KIND, str(path))
+    check(document, KIND, str(path))
+    return document
 
 
 def _column(path: Path, name: str, values: list[float]) -> Any:

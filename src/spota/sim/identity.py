@@ -159,9 +159,9 @@ class _Walk:
 def _state(value: Any) -> dict[str, Any]:
     """The fields of an object; what it has only computed and kept is none of them."""
     kept = {n for cls in type(value).__mro__ for n, v in vars(cls).items() if isinstance(v, functools.cached_property)}
-    told = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
+    declared = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
     own = getattr(value, "__dict__", {})
-    return {**told, **{n: v for n, v in own.items() if n not in kept}} if isinstance(own, dict) else told
+    return {**declared, **{n: v for n, v in own.items() if n not in kept}} if isinstance(own, dict) else declared
 
 
 def _function(value: Any) -> FunctionType | None:

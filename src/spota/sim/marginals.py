@@ -31,6 +31,13 @@ class Marginal(abc.ABC):
         low, high = self.support
         return (low + high) / 2
 
+    @property
+    def usual_range(self) -> tuple[float, float]:
+        """The support; where it has no end, the middle 99 % of the draws."""
+        draws, ends = self.draw(np.random.default_rng(0), 2000), zip(self.support, (0.005, 0.995), strict=True)
+        low, high = (float(s if np.isfinite(s) else np.quantile(draws, q)) for s, q in ends)
+        return low, high
+
     def to_dict(self) -> dict:
         """The family's name and its arguments, for JSON and TOML."""
         return {

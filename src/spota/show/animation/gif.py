@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from spota.files.atomic import write_atomically
 from spota.show.animation import scenes
 from spota.show.animation.recording import Recording, check_some
 
@@ -23,16 +25,11 @@ PAD = FINER * 12
 def to_gif(recordings: Sequence[Recording], path: str | Path) -> Path:
     """Write the GIF; it repeats for ever."""
     check_some(recordings)
-    path = Path(path)
     images = _reduce([_sheet(recordings, time) for time in frame_times(recordings)])
     pause = round(1000 / FRAMES_PER_SECOND)
     durations = [pause] * (len(images) - 1) + [round(1000 * HOLD)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    images[0].save(
-        unfinished, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=False
-    )
-    return unfinished.replace(path)
+    how: dict[str, Any] = {"append_images": images[1:], "duration": durations, "loop": 0, "optimize": False}
+    return write_atomically(Path(path), lambda file: images[0].save(file, "GIF", save_all=True, **how))
 
 
 def frame_times(recordings: Sequence[Recording]) -> np.ndarray:

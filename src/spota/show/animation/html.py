@@ -9,6 +9,7 @@ from string import Template
 
 import numpy as np
 
+from spota.files.atomic import write_atomically
 from spota.show.animation.recording import Recording, check_some
 
 DIGITS = 5
@@ -32,11 +33,8 @@ def page(recordings: Sequence[Recording], title: str = "") -> str:
 
 def to_html(recordings: Sequence[Recording], path: str | Path) -> Path:
     """Write the page."""
-    path, text = Path(path), page(recordings)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    return unfinished.replace(path)
+    text = page(recordings)
+    return write_atomically(Path(path), lambda file: file.write(text.encode()))
 
 
 def _read(name: str) -> str:

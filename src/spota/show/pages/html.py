@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from spota.show.report.traces import Plot
+from spota.show.pages.traces import Plot
 
 
 @dataclass(frozen=True)

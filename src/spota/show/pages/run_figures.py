@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from spota.certify.certificate import Certificate, Performance
-from spota.show.report.coverage import INTERVALS, UNITS
-from spota.show.report.story import GapSamples, Iteration, Learning
-from spota.show.report.traces import Plot, Trace, dotted_line, line, points, short
+from spota.show.pages.coverage import INTERVALS, UNITS
+from spota.show.pages.story import GapSamples, Iteration, Learning
+from spota.show.pages.traces import Plot, Trace, dotted_line, line, points, short
 from spota.text import figure
 
 BINS = 40
@@ -33,8 +33,8 @@ def iterations(certificates: Sequence[tuple[int, Certificate]]) -> Plot:
         "xaxis": {"title": "iteration", "tickvals": numbers, "ticktext": labels, "range": ends, "zeroline": False},
         "yaxis": {"title": "return", "rangemode": "tozero"},
     }
-    told = ", ".join(f"{n}: {figure(c.ucbog)}" for n, c in certificates)
-    return Plot(traces, layout, f"Upper bound on the loss over the iterations ({told}), and the threshold.")
+    bounds = ", ".join(f"{n}: {figure(c.ucbog)}" for n, c in certificates)
+    return Plot(traces, layout, f"Upper bound on the loss over the iterations ({bounds}), and the threshold.")
 
 
 def intervals(c: Certificate) -> Plot:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spota.show.report import coverage, read
-from spota.show.report.checks import checks
+from spota.show.pages import coverage, read
+from spota.show.pages.checks import checks
 
 
 def studied(table: str, column: str) -> list[float]:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from spota.show.report.evaluation import Evaluation
-from spota.show.report.story import Story
+from spota.show.pages.evaluation import Evaluation
+from spota.show.pages.story import Story
 from spota.sim.domain import DomainDistribution
 
 

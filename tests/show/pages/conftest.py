@@ -10,7 +10,7 @@ from run_directories import BOWL, CART_POLE, NASTY, assessed_run, spota_run, tra
 from spota import policies
 from spota.analysis import worst
 from spota.analysis.standings import Difference, Standings
-from spota.show.report import evaluation
+from spota.show.pages import evaluation
 from spota.sim.rollout import Outcome
 
 

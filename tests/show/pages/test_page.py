@@ -8,8 +8,8 @@ from run_directories import CART_POLE, NASTY, Words, copied, words_of
 
 from spota.certify.certificate import Certificate
 from spota.cli import main
-from spota.show.report import coverage, page, read, write
-from spota.show.report.material import Material
+from spota.show.pages import coverage, page, read, write
+from spota.show.pages.material import Material
 from spota.stats.split import Part
 
 

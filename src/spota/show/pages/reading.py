@@ -13,7 +13,7 @@ from spota.certify.certificate import Certificate, differing
 from spota.files.blocks import Arrays, read_block
 from spota.files.documents import read_json, read_toml
 from spota.runs.directory import edited_config, fingerprint_of
-from spota.show.report.story import BLOCKS, GapSamples, Iteration, Kind, Learning, Story
+from spota.show.pages.story import BLOCKS, GapSamples, Iteration, Kind, Learning, Story
 
 NAME = re.compile(rf"solution|iteration-(\d+)/(look-\d+/)?({'|'.join(BLOCKS)})")
 
@@ -22,7 +22,7 @@ NAME = re.compile(rf"solution|iteration-(\d+)/(look-\d+/)?({'|'.join(BLOCKS)})")
 class Block:
     """What a block file tells, and what it has cost."""
 
-    told: Any
+    content: Any
     seconds: float
 
 
@@ -35,7 +35,7 @@ def read(directory: str | Path) -> Story:
     iterations = tuple(_iteration(number, blocks) for number in numbers)
     kind = _kind(config, iterations)
     result, more = _json(directory / "result.json")
-    training = blocks["solution"].told if "solution" in blocks else _so_far(directory, kind, blocks)
+    training = blocks["solution"].content if "solution" in blocks else _so_far(directory, kind, blocks)
     edited = (*_edited_settings(directory, config), *_edited_certificates(directory, iterations))
     return Story(directory, config, kind, iterations, training, result, (*damaged, *more), edited)
 
@@ -64,12 +64,12 @@ def _edited_certificates(directory: Path, iterations: tuple[Iteration, ...]) -> 
     if not known or not path.is_file():
         return []
     try:
-        told = Certificate.from_dict(read_json(path), path.name)
+        stated = Certificate.from_dict(read_json(path), path.name)
     except (OSError, ValueError) as error:
         return [f"certificate.json was edited or damaged: {error}"]
-    if told in known:  # of the best so far: a run that goes on may have a better one just now
+    if stated in known:  # of the best so far: a run that goes on may have a better one just now
         return []
-    edits = min((differing(told, true) for true in known), key=len)
+    edits = min((differing(stated, true) for true in known), key=len)
     return [f"certificate.json was edited: {'; '.join(edits)}. This page shows what the run has found."]
 
 
@@ -89,8 +89,8 @@ def _blocks(directory: Path, fingerprint: str) -> tuple[dict[str, Block], list[s
     for name in filter(NAME.fullmatch, names):
         try:
             arrays = read_block(directory / f"{name}.npz", name, fingerprint)
-            told = PARSERS[name.split("/")[-1]](arrays)
-            found[name] = Block(told, float(arrays.get("seconds", np.nan)))
+            content = PARSERS[name.split("/")[-1]](arrays)
+            found[name] = Block(content, float(arrays.get("seconds", np.nan)))
         except Exception as error:  # whatever strange bytes, or another version of spota, provoke
             damaged.append(f"{name}.npz is not a finished block of this run ({error}); it was left out.")
     return found, damaged
@@ -129,14 +129,14 @@ def _iteration(number: int, blocks: Mapping[str, Block]) -> Iteration:
         iteration, _, block = name.rpartition("/")
         if iteration.split("/")[0] == f"iteration-{number:02d}":
             own[block].append(blocks[name])
-    told = {block: [one.told for one in looks] for block, looks in own.items()}
-    certificates = sorted((*told["certificate"], *told["challenger"]), key=lambda c: c.look)
+    contents = {block: [one.content for one in looks] for block, looks in own.items()}
+    certificates = sorted((*contents["certificate"], *contents["challenger"]), key=lambda c: c.look)
     return Iteration(
         number=number,
-        candidate=told["candidate"][-1] if told["candidate"] else None,
-        references=_joined_learning(told["references"]),
-        gaps=_joined_gaps(told["comparison"]),
-        unseen=told["performance"][-1] if told["performance"] else None,
+        candidate=contents["candidate"][-1] if contents["candidate"] else None,
+        references=_joined_learning(contents["references"]),
+        gaps=_joined_gaps(contents["comparison"]),
+        unseen=contents["performance"][-1] if contents["performance"] else None,
         certificate=certificates[-1] if certificates else None,
         seconds={block: sum(one.seconds for one in looks) for block, looks in own.items() if looks},
     )

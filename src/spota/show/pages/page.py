@@ -10,15 +10,15 @@ from importlib import resources
 from importlib.metadata import version
 from string import Template
 
-from spota.show.report import html, words
-from spota.show.report.failure_section import failures
-from spota.show.report.html import Section
-from spota.show.report.material import Material
-from spota.show.report.policy_sections import attribution, motion, sweeps, worst
-from spota.show.report.run_sections import certificate, gaps, iterations, learning, returns, trust
-from spota.show.report.setting_sections import configuration, distribution, reproduce
-from spota.show.report.story import Story
-from spota.show.report.words import Fact, Verdict
+from spota.show.pages import html, words
+from spota.show.pages.failure_section import failures
+from spota.show.pages.html import Section
+from spota.show.pages.material import Material
+from spota.show.pages.policy_sections import attribution, motion, sweeps, worst
+from spota.show.pages.run_sections import certificate, gaps, iterations, learning, returns, trust
+from spota.show.pages.setting_sections import configuration, distribution, reproduce
+from spota.show.pages.story import Story
+from spota.show.pages.words import Fact, Verdict
 
 ORDER: tuple[Callable[[Material], Section | None], ...] = (
     certificate, motion, failures, trust, iterations, gaps, returns, sweeps, attribution, worst, learning, distribution,
@@ -46,10 +46,10 @@ class Head:
 def page(material: Material) -> str:
     """The page of a run."""
     story = material.story
-    told = words.verdict(story)
-    title = f"{told.title}: {story.env}, {story.directory.name}"
+    verdict = words.verdict(story)
+    title = f"{verdict.title}: {story.env}, {story.directory.name}"
     notes = (*story.edited, *story.damaged)
-    head = Head(title, _about(story), told, words.mark(story), tuple(words.facts(story)), notes)
+    head = Head(title, _about(story), verdict, words.mark(story), tuple(words.facts(story)), notes)
     return compose(head, [section for make in ORDER if (section := make(material)) is not None])
 
 
@@ -95,4 +95,4 @@ def _plotly() -> str:
 
 
 def _read(name: str) -> str:
-    return resources.files("spota.show.report").joinpath(name).read_text("utf-8")
+    return resources.files("spota.show.pages").joinpath(name).read_text("utf-8")

@@ -66,7 +66,7 @@ def interval_name(method: str) -> str:
 
 @functools.cache
 def _study() -> dict[str, Any]:
-    return json.loads(resources.files("spota.show.report").joinpath("coverage.json").read_text("utf-8"))
+    return json.loads(resources.files("spota.show.pages").joinpath("coverage.json").read_text("utf-8"))
 
 
 def _nearest(size: int, studied: set[int]) -> int:

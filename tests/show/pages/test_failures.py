@@ -12,9 +12,9 @@ from run_directories import BOWL, CART_POLE, CATAPULT, Words, trained_run
 
 from bowl import Bowl, Hold
 from spota import policies
-from spota.show.report import evaluation, failure_section, page, read
-from spota.show.report.failures import FEWEST, Failures, examples, ranks, shift, traits
-from spota.show.report.material import Material
+from spota.show.pages import evaluation, failure_section, page, read
+from spota.show.pages.failures import FEWEST, Failures, examples, ranks, shift, traits
+from spota.show.pages.material import Material
 
 N = 4000
 

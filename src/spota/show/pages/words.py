@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spota.certify.certificate import Certificate
-from spota.show.report.story import Story
+from spota.show.pages.story import Story
 from spota.text import figure, percent, plural
 
 TITLES = {

@@ -61,11 +61,11 @@ class Failures:
     """The strongest first."""
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> "Failures":
+    def from_dict(cls, document: Mapping[str, Any]) -> "Failures":
         """Read what `dataclasses.asdict` made of it."""
         pairs = ("failing", "everywhere", "places")
-        traits = [Trait(**{**trait, **{name: tuple(trait[name]) for name in pairs}}) for trait in told["traits"]]
-        return cls(**{**told, "traits": tuple(traits)})
+        traits = [Trait(**{**trait, **{name: tuple(trait[name]) for name in pairs}}) for trait in document["traits"]]
+        return cls(**{**document, "traits": tuple(traits)})
 
 
 def traits(drawn: Mapping[str, Values], failed: Failed) -> tuple[Trait, ...]:

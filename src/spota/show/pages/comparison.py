@@ -3,11 +3,11 @@
 import numpy as np
 
 from spota.analysis.standings import Difference, Standings
-from spota.show.report import html
-from spota.show.report.html import Section
-from spota.show.report.page import Head, compose
-from spota.show.report.traces import Plot, line, points, short
-from spota.show.report.words import Fact, Verdict
+from spota.show.pages import html
+from spota.show.pages.html import Section
+from spota.show.pages.page import Head, compose
+from spota.show.pages.traces import Plot, line, points, short
+from spota.show.pages.words import Fact, Verdict
 from spota.text import figure, percent
 
 LOOKS = (("@blue", "solid"), ("@orange", "dash"), ("@green", "dashdot"), ("@purple", "dot"), ("@grey", "longdash"))

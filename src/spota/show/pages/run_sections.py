@@ -3,11 +3,11 @@
 import numpy as np
 
 from spota.certify.certificate import Certificate
-from spota.show.report import html, run_figures, words
-from spota.show.report.checks import checks
-from spota.show.report.coverage import interval_name, measured
-from spota.show.report.html import Section
-from spota.show.report.material import Material
+from spota.show.pages import html, run_figures, words
+from spota.show.pages.checks import checks
+from spota.show.pages.coverage import interval_name, measured
+from spota.show.pages.html import Section
+from spota.show.pages.material import Material
 from spota.text import figure, plural
 
 

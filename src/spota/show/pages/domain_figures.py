@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from spota.analysis.sobol import NOISE
+from spota.show.pages.failures import Trait
+from spota.show.pages.traces import Plot, Trace, band, dotted_line, line, points, short
 from spota.show.plots import position, varied
-from spota.show.report.failures import Trait
-from spota.show.report.traces import Plot, Trace, band, dotted_line, line, points, short
 from spota.sim.domain import DomainDistribution
 from spota.text import figure
 
@@ -22,9 +22,9 @@ LOOKS = {
 }
 
 
-def sweep(told: Mapping[str, Any], low: float, high: float) -> Plot:
+def sweep_plot(sweep: Mapping[str, Any], low: float, high: float) -> Plot:
     """Return over one parameter: mean, the middle 80 % of the rollouts, and the nominal value."""
-    axis, found = told["axes"][0], next(iter(told["policies"].values()))
+    axis, found = sweep["axes"][0], next(iter(sweep["policies"].values()))
     x, means = axis["values"], found["mean"]
     traces = [
         *band(x, found["quantile_10"], found["quantile_90"], "@blue/0.18"),
@@ -57,8 +57,8 @@ def attribution(indices: Mapping[str, Any]) -> Plot:
         "bargap": 0.3,
         "legend": {"traceorder": "reversed"},
     }
-    told = ", ".join(f"{n} {100 * inputs[n]['total']:.0f} %" for n in ranked[:3])
-    return Plot(bars, layout, f"Shares of the variance of the return, largest first: {told}.", 130 + 34 * len(names))
+    first = ", ".join(f"{n} {100 * inputs[n]['total']:.0f} %" for n in ranked[:3])
+    return Plot(bars, layout, f"Shares of the variance of the return, largest first: {first}.", 130 + 34 * len(names))
 
 
 def domains(drawn: Mapping[str, Mapping[str, np.ndarray]], nu: DomainDistribution) -> Plot:
@@ -95,8 +95,8 @@ def strips(traits: Sequence[Trait]) -> Plot:
         "shapes": [_rule(row + 0.5) for row in rows[:-1]],
         "showlegend": False,
     }  # fmt: skip
-    told = ", ".join(f"{t.name} {t.where}" for t in traits)
-    return Plot(traces, layout, f"Where the failing machines lie among all draws: {told}.", 90 + 46 * len(traits))
+    names = ", ".join(f"{t.name} {t.where}" for t in traits)
+    return Plot(traces, layout, f"Where the failing machines lie among all draws: {names}.", 90 + 46 * len(traits))
 
 
 def _rule(y: float) -> dict[str, Any]:

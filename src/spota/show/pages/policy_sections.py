@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from spota.show import animation
-from spota.show.report import domain_figures, html
-from spota.show.report.html import Section
-from spota.show.report.material import Material
+from spota.show.pages import domain_figures, html
+from spota.show.pages.html import Section
+from spota.show.pages.material import Material
 from spota.text import figure, percent
 
 CAUSES = 6
@@ -53,23 +53,23 @@ def sweeps(m: Material) -> Section | None:
     )
 
 
-def _sweep(told: Mapping[str, Any], low: float, high: float) -> str:
-    axis = told["axes"][0]
+def _sweep(sweep: Mapping[str, Any], low: float, high: float) -> str:
+    axis = sweep["axes"][0]
     unit = f" [{axis['unit']}]" if axis["unit"] != "-" else ""
     beside = f"{axis['meaning'] or axis['name']}{unit}"
-    return html.figure(domain_figures.sweep(told, low, high), title=axis["name"], beside=beside)
+    return html.figure(domain_figures.sweep_plot(sweep, low, high), title=axis["name"], beside=beside)
 
 
 def attribution(m: Material) -> Section | None:
     """Shares of the variance, and what to measure first."""
-    told = m.evaluation.explanation if m.evaluation is not None else None
-    if told is None:
+    explanation = m.evaluation.explanation if m.evaluation is not None else None
+    if explanation is None:
         return None
-    variance, measure, _ = told["words"].split("\n")
+    variance, measure, _ = explanation["words"].split("\n")
     body = html.paragraph(variance)
-    if told["indices"] is not None:
+    if explanation["indices"] is not None:
         body += html.figure(
-            domain_figures.attribution(told["indices"]),
+            domain_figures.attribution(explanation["indices"]),
             "What you see: how much of the spread of the return each parameter accounts for, alone and together with "
             "others, with 95 % intervals. “start and noise” would remain if the machine were known exactly.",
         )
@@ -79,22 +79,22 @@ def attribution(m: Material) -> Section | None:
 
 def worst(m: Material) -> Section | None:
     """The worst domains, and why they are."""
-    told = m.evaluation.explanation if m.evaluation is not None else None
-    if told is None:
+    explanation = m.evaluation.explanation if m.evaluation is not None else None
+    if explanation is None:
         return None
-    body = html.paragraph(told["words"].split("\n")[2])
-    for domain in told["worst"]:
+    body = html.paragraph(explanation["words"].split("\n")[2])
+    for domain in explanation["worst"]:
         title = f"{figure(domain['returns'])} on average, {percent(domain['survival'])} survive"
-        body += html.heading(title, beside=FOUND[domain["found"]]) + _causes(domain, told)
+        body += html.heading(title, beside=FOUND[domain["found"]]) + _causes(domain, explanation)
     return Section("worst", "Worst domains", "The worst domains", body)
 
 
-def _causes(domain: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+def _causes(domain: Mapping[str, Any], explanation: Mapping[str, Any]) -> str:
     """What is unusual about a domain, most harmful first."""
     gains = domain["recovery"]
     rows = []
     for name in sorted(gains, key=lambda n: -gains[n])[:CAUSES]:
-        unit = "" if told["units"][name] == "-" else f" {told['units'][name]}"
-        there, nominal = (f"{values[name]:.3g}{unit}" for values in (domain["domain"], told["nominal"]))
+        unit = "" if explanation["units"][name] == "-" else f" {explanation['units'][name]}"
+        there, nominal = (f"{values[name]:.3g}{unit}" for values in (domain["domain"], explanation["nominal"]))
         rows.append((name, f"{gains[name]:+.0f}", there, nominal, percent(domain["quantile"][name])))
     return html.table(("parameter", "gained if nominal", "there", "nominal", "draws below it"), rows)

@@ -13,7 +13,7 @@ from spota.certify.doubts import (
     rare_failures_decide,
     still_improving,
 )
-from spota.show.report.coverage import Measured, interval_name, measured
+from spota.show.pages.coverage import Measured, interval_name, measured
 from spota.text import figure, percent, plural
 
 

@@ -1,11 +1,11 @@
 """The section about machines on which the policy fails: how many, what they have in common, and some in motion."""
 
 from spota.show import animation
-from spota.show.report import domain_figures, html
-from spota.show.report.evaluation import Evaluation
-from spota.show.report.failures import FEWEST, Failures, Trait
-from spota.show.report.html import Section
-from spota.show.report.material import Material
+from spota.show.pages import domain_figures, html
+from spota.show.pages.evaluation import Evaluation
+from spota.show.pages.failures import FEWEST, Failures, Trait
+from spota.show.pages.html import Section
+from spota.show.pages.material import Material
 from spota.sim.domain import DomainDistribution
 from spota.stats.split import QUANTILE
 from spota.text import figure, percent, plural

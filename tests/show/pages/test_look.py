@@ -7,7 +7,7 @@ import pytest
 from run_directories import BOWL, CART_POLE, NASTY, copied
 
 from browser import DESKTOP, PHONE
-from spota.show.report import story, write, write_comparison
+from spota.show.pages import story, write, write_comparison
 
 MOST = 8e6
 """Bytes that a page may have."""

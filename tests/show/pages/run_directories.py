@@ -21,7 +21,7 @@ from spota.files.blocks import to_arrays
 from spota.polopt.rows import Score
 from spota.polopt.solve import Solution
 from spota.runs import plan
-from spota.runs.certifying import assess, certify
+from spota.runs.certifying import run_assessment, run_spota
 from spota.runs.directory import Run
 from spota.sim.env import Env
 
@@ -52,7 +52,7 @@ def some_intervals(key, gaps, *_) -> dict[str, float]:
 def spota_run(directory: Path, **settings) -> Path:
     chosen = plan.resolve(None, {"env": "catapult"}, [("the test", {"spota": {**TINY, **settings}})])
     with Run(directory, chosen.table()) as run, patch.object(spota.certify.verdict, "all_intervals", some_intervals):
-        certify(chosen, CATAPULT, run)
+        run_spota(chosen, CATAPULT, run)
     return directory
 
 
@@ -62,7 +62,7 @@ def assessed_run(directory: Path) -> Path:
     flags = {"env": "catapult", "algo": "assess", "policy": "mine.npz"}
     chosen = plan.resolve(None, flags, [("the test", {"spota": settings})])
     with Run(directory, chosen.table()) as run, patch.object(spota.certify.verdict, "all_intervals", some_intervals):
-        assess(chosen, CATAPULT, policy, run)
+        run_assessment(chosen, CATAPULT, policy, run)
     return directory
 
 

@@ -21,9 +21,9 @@ from spota.analysis import attribution, evaluate
 from spota.files.atomic import plain, write_json
 from spota.policies import fingerprint
 from spota.show.animation import ANIMATED, Recording, record
+from spota.show.pages.failures import Failed, Failures, Values, examples, traits
+from spota.show.pages.story import Story
 from spota.show.plots import varied
-from spota.show.report.failures import Failed, Failures, Values, examples, traits
-from spota.show.report.story import Story
 from spota.sim import rollout
 from spota.sim.domain import Domains
 from spota.sim.env import Platform, Policy, Signal
@@ -76,12 +76,12 @@ class Evaluation:
         return {"format": FORMAT, **dataclasses.asdict(self)}
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> "Evaluation":
+    def from_dict(cls, document: Mapping[str, Any]) -> "Evaluation":
         """Read what `to_dict` wrote."""
-        values = {f.name: told[f.name] for f in dataclasses.fields(cls)}
-        tuples = {name: tuple(told[name]) for name in ("returns", "sweeps")}
-        moving = {name: tuple(map(_recording, told[name])) for name in ("recordings", "failing")}
-        return cls(**{**values, **tuples, **moving, "failures": Failures.from_dict(told["failures"])})
+        values = {f.name: document[f.name] for f in dataclasses.fields(cls)}
+        tuples = {name: tuple(document[name]) for name in ("returns", "sweeps")}
+        moving = {name: tuple(map(_recording, document[name])) for name in ("recordings", "failing")}
+        return cls(**{**values, **tuples, **moving, "failures": Failures.from_dict(document["failures"])})
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def find_policy(story: Story, env: Platform | None = None) -> tuple[Platform, Po
     """The platform and the policy that the run keeps or assesses; it must be the one that its certificate speaks of."""
     if env is None and story.own_platform:
         raise NoPolicyError(
-            "The platform was given as a Python object; spota.show.report.write(directory, env) adds its rollouts."
+            "The platform was given as a Python object; spota.show.pages.write(directory, env) adds its rollouts."
         )
     try:
         env = env or story.find_platform()
@@ -172,10 +172,11 @@ def compute(
     k_domains, k_rollouts, k_sweeps, k_explain = jax.random.split(evaluate.evaluation_key(0), 4)
     tried = _try(k_domains, k_rollouts, env, policy, say)
     sweeps = tuple(_sweeps(k_sweeps, env, policy, say)) if full else ()
-    told = attribution.explain(k_explain, env, "the policy", policy, others, n=EXPLAINED, tell=say) if full else None
+    explained = k_explain, env, "the policy", policy, others
+    explanation = attribution.explain(*explained, n=EXPLAINED, tell=say) if full else None
     found, failed = _failures(env, tried, level)
     shown = _failing(tried, failed)
-    moving = _recordings(env, policy, [*_usual(env, tried, told), *shown], say)
+    moving = _recordings(env, policy, [*_usual(env, tried, explanation), *shown], say)
     cut = len(moving) - len(shown) if moving else 0
     return Evaluation(
         policy=name,
@@ -186,7 +187,7 @@ def compute(
         recordings=moving[:cut],
         failing=moving[cut:],
         sweeps=sweeps,
-        explanation=None if told is None else plain(told.to_dict()),
+        explanation=None if explanation is None else plain(explanation.to_dict()),
     )
 
 
@@ -207,13 +208,13 @@ def _failures(env: Platform, tried: _Tried, level: float | None) -> tuple[Failur
     return Failures(DRAWN, int(failed.sum()), level, shortfall, rare, traits(drawn, failed)), failed
 
 
-def _usual(env: Platform, tried: _Tried, told: attribution.Explanation | None) -> list[_Shown]:
+def _usual(env: Platform, tried: _Tried, explanation: attribution.Explanation | None) -> list[_Shown]:
     """The nominal, the typical and the worst machine; the random numbers are those that made it typical or worst."""
     order = np.argsort(tried.returns, kind="stable")
     typical = _Shown("typical domain", *tried.at(int(order[DRAWN // 2])))
     worst = tried.at(int(order[0]))
-    if told is not None:
-        worst = {name: jnp.full(1, value) for name, value in told.worst[0].domain.items()}, typical.key
+    if explanation is not None:
+        worst = {name: jnp.full(1, value) for name, value in explanation.worst[0].domain.items()}, typical.key
     return [_Shown("nominal domain", env.domain.nominal(), typical.key), typical, _Shown("worst domain found", *worst)]
 
 
@@ -235,22 +236,22 @@ def _sweeps(key: Key[Array, ""], env: Platform, policy: Policy, say: Tell):
     for i, name in enumerate(names):
         say("sweeps", i / len(names))
         values = evaluate.span(env, name, POINTS)
-        yield plain(evaluate.sweep(key, env, {"policy": policy}, name, values, rollouts=ROLLOUTS).to_dict())
+        yield plain(evaluate.sweep(key, env, {"policy": policy}, {name: values}, rollouts=ROLLOUTS).to_dict())
 
 
 def _stored(path: Path, name: str, level: float | None) -> Evaluation | None:
     """What the file says, if it speaks of this policy and this level in this format."""
     try:
-        told = json.loads(path.read_text("utf-8"))
-        if (told["format"], told["policy"], told["level"]) == (FORMAT, name, level):
-            return Evaluation.from_dict(told)
+        kept = json.loads(path.read_text("utf-8"))
+        if (kept["format"], kept["policy"], kept["level"]) == (FORMAT, name, level):
+            return Evaluation.from_dict(kept)
     except (OSError, ValueError, KeyError, TypeError):
         pass
     return None
 
 
-def _recording(told: Mapping[str, Any]) -> Recording:
-    arrays = {name: np.asarray(told[name], np.float64) for name in ("time", "commands", "rewards", "returns")}
-    tracks = {name: np.asarray(values, np.float64) for name, values in told["tracks"].items()}
-    signals = tuple(Signal(**signal) for signal in told["signals"])
-    return Recording(**{**told, **arrays, "tracks": tracks, "signals": signals})
+def _recording(document: Mapping[str, Any]) -> Recording:
+    arrays = {name: np.asarray(document[name], np.float64) for name in ("time", "commands", "rewards", "returns")}
+    tracks = {name: np.asarray(values, np.float64) for name, values in document["tracks"].items()}
+    signals = tuple(Signal(**signal) for signal in document["signals"])
+    return Recording(**{**document, **arrays, "tracks": tracks, "signals": signals})

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from spota.analysis.standings import Standings
 from spota.files.atomic import write_atomically
-from spota.show.report.comparison import comparison_page
-from spota.show.report.evaluation import Evaluation, Tell, evaluate_run
-from spota.show.report.material import Material
-from spota.show.report.page import page
-from spota.show.report.reading import read
-from spota.show.report.story import Story
+from spota.show.pages.comparison import comparison_page
+from spota.show.pages.evaluation import Evaluation, Tell, evaluate_run
+from spota.show.pages.material import Material
+from spota.show.pages.page import page
+from spota.show.pages.reading import read
+from spota.show.pages.story import Story
 from spota.sim.env import Platform
 
 __all__ = ["Evaluation", "Material", "Story", "Tell", "page", "read", "write", "write_comparison"]

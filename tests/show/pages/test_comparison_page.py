@@ -4,7 +4,7 @@ import dataclasses
 
 from run_directories import NASTY, Words, words_of
 
-from spota.show.report import write_comparison
+from spota.show.pages import write_comparison
 
 
 def test_a_comparison_names_the_best_and_shows_every_policy(compared, tmp_path):

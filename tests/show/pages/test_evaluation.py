@@ -11,8 +11,8 @@ from run_directories import BOWL, CATAPULT, copied, words_of
 from spota import policies
 from spota.files.atomic import plain
 from spota.show.animation import Recording
-from spota.show.report import evaluation, read, write
-from spota.show.report.failures import Failures
+from spota.show.pages import evaluation, read, write
+from spota.show.pages.failures import Failures
 from spota.sim.env import Signal
 
 NONE = Failures(2, 0, 1.0, 0.5, True, ())
@@ -90,6 +90,6 @@ def test_another_policy_than_the_certified_one_is_not_shown(refused, tmp_path):
 def test_a_platform_of_ones_own_is_asked_for(refused):
     told = read(refused)
     own = dataclasses.replace(told, config={**told.config, "platform": {"effects": "mine"}})
-    with pytest.raises(evaluation.NoPolicyError, match=r"spota\.show\.report\.write\(directory, env\)"):
+    with pytest.raises(evaluation.NoPolicyError, match=r"spota\.show\.pages\.write\(directory, env\)"):
         evaluation.find_policy(own)
     assert evaluation.find_policy(own, CATAPULT)[0] is CATAPULT

@@ -6,10 +6,10 @@ from importlib.metadata import version
 import numpy as np
 import tomli_w
 
-from spota.show.report import domain_figures, html
-from spota.show.report.html import Section
-from spota.show.report.material import Material
-from spota.show.report.story import BLOCKS, Story
+from spota.show.pages import domain_figures, html
+from spota.show.pages.html import Section
+from spota.show.pages.material import Material
+from spota.show.pages.story import BLOCKS, Story
 from spota.text import duration
 
 
