@@ -28,7 +28,7 @@ from spota.files.atomic import plain
 from spota.runs import plan
 from spota.runs.certifying import describe_assessment
 from spota.runs.config import SOLVERS, Preset, from_flags
-from spota.sim.env import Env, Policy
+from spota.sim.env import Platform, Policy
 from spota.text import duration
 
 SET_HELP = (
@@ -101,7 +101,7 @@ def assess(
 
 def _sources(
     policy: str | None, against: tuple[str, ...], env: str | None, from_file: Mapping[str, Any]
-) -> tuple[dict[str, Any], Env, Policy, dict[str, Policy]]:
+) -> tuple[dict[str, Any], Platform, Policy, dict[str, Policy]]:
     """What a plan says about the policy and the known ones; the platform, the policy, and the known ones by name."""
     source = policy or from_file.get("policy")
     if not source:

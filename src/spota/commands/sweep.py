@@ -16,7 +16,7 @@ from spota.commands.progress import bar
 from spota.commands.sources import Named, contestants, domains_of
 from spota.files.atomic import plain, write_json
 from spota.sim.domain import count
-from spota.sim.env import Env
+from spota.sim.env import Platform
 from spota.text import figure
 
 MAP_ROLLOUTS = 50
@@ -105,7 +105,7 @@ def _ends(param: str, first: Ends, param2: str | None, second: Ends) -> dict[str
 
 def _swept(
     seed: int,
-    env: Env,
+    env: Platform,
     policies: evaluate.Policies,
     ends: dict[str, Ends],
     points: int | None,
