@@ -43,7 +43,7 @@ HOST_SIZES: dict[str, dict[str, int]] = {
     "quick": {"n_c": 20, "n_r": 4, "n_J": 5, "performance_domains": 2000},
     "paper": {},
 }
-"""The same on a host environment, where every step costs: minutes on a simulator of 300,000 steps a second."""
+"""The same on a host environment, where every step costs. Chosen by counting steps, not by measured certificates."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's optimizer has in the quick preset."""
 LONGER = 2
