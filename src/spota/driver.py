@@ -7,6 +7,7 @@ done.result.certificate, done.page
 run that was stopped, and shows one that has ended. Without a directory nothing is written.
 """
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -25,6 +26,7 @@ from spota.runs.plan import Plan
 from spota.runs.training import Trained, Training
 from spota.sim.env import Platform, Policy
 from spota.sim.host import HostEnv
+from spota.sim.soundness import check_soundness
 
 PAGE = "report.html"
 SILENT: AbstractContextManager[None] = nullcontext()
@@ -70,7 +72,7 @@ def drive(
 ) -> Done:
     """Algorithm 1 as planned."""
     with _opened(directory, plan, warn) as run, display as listener:
-        _tell_cost(plan, env, directory, listener)
+        _prepare(plan, env, directory, listener)
         result = certifying.run_spota(plan, env, run, _with_pages(run, env, listener, page, warn))
         beside = certifying.with_controller(plan, env, result.policy, result.iteration, run) if run else None
     return Done(result, beside, _last_page(directory, plan, env, page, warn, page_bar))
@@ -90,7 +92,7 @@ def drive_assessment(
 ) -> Assessing:
     """An assessment of a policy that exists already, as planned; `against` has the known policies by name."""
     with _opened(directory, plan, warn) as run, display as listener:
-        _tell_cost(plan, env, directory, listener)
+        _prepare(plan, env, directory, listener)
         heard = _with_pages(run, env, listener, page, warn)
         assessment = certifying.run_assessment(plan, env, policy, run, heard, against)
     return Assessing(assessment, _last_page(directory, plan, env, page, warn, page_bar))
@@ -116,10 +118,13 @@ def write_page(directory: Path, env: Platform, full: bool, warn: Warn, tell: Tel
         return None
 
 
-def _tell_cost(plan: Plan, env: Platform, directory: Path | None, listener: Listener | None) -> None:
-    """What it will cost on a simulator that is not ours, before it begins."""
-    finished = directory is not None and (directory / "result.json").exists()
-    if isinstance(env, HostEnv) and listener is not None and not finished:
+def _prepare(plan: Plan, env: Platform, directory: Path | None, listener: Listener | None) -> None:
+    """Before a run begins on a simulator that is not ours: refuse a wrong one, and say what it will cost."""
+    if not isinstance(env, HostEnv) or (directory is not None and (directory / "result.json").exists()):
+        return
+    if os.environ.get("SPOTA_CHECK") != "off":
+        check_soundness(env)
+    if listener is not None:
         listener(Told(str(estimated(plan, env))))
 
 

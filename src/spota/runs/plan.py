@@ -34,8 +34,7 @@ SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "paper": ({}, {}),
 }
 """Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for optimizers
-that pay for each. A reference of twenty domains looks better on them than it is, and of fifty less so; at fifty this
-did not cover what references had not found (docs/results.md), and a bound is true before it is tight."""
+that pay for each. A reference looks better on its own domains than it is; of fifty, less so than of twenty."""
 TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
 HOST_SIZES: dict[str, dict[str, int]] = {

@@ -31,7 +31,8 @@ def check_soundness(env: Platform) -> None:
     faults = list(check(env).faults)
     if faults:
         more = f" (`spota check` lists {len(faults) - 1} more.)" if len(faults) > 1 else ""
-        raise ValueError(f"{env.name} is not sound. {faults[0]}{more}")
+        sure = "If you are sure that it is right as it is, set SPOTA_CHECK=off."
+        raise ValueError(f"{env.name} is not sound. {faults[0]}{more} {sure}")
 
 
 def check(env: Platform) -> Soundness:
