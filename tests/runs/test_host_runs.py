@@ -31,6 +31,7 @@ SETS = [f"spota.{n}={list(v) if isinstance(v, tuple) else v}" for n, v in SETTIN
 SETS += [f"{who}.{n}={v}" for who in ("candidate", "reference") for n, v in PPO_SETTINGS.items()]
 
 
+@pytest.mark.slow  # three processes that compile
 def test_a_killed_run_ends_with_the_same_numbers(tmp_path):
     told, tables = [], {"settings": SETTINGS, "candidate": PPO_SETTINGS, "reference": PPO_SETTINGS}
     whole = spota.train(ENV, preset="quick", out=tmp_path / "whole", report=told.append, **tables)
