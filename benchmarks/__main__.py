@@ -69,7 +69,7 @@ def main(
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
-    run |= {"gradient": gradient.main, "host": host.main, "effort": lambda: effort.main(platforms)}
+    run |= {"gradient": gradient.main, "host": _host, "effort": lambda: effort.main(platforms)}
     run |= {
         "references": references.main,
         "robustness": robustness.main,
@@ -83,6 +83,13 @@ def main(
     }
     for name in names:
         run[name]()
+
+
+def _host() -> None:
+    from benchmarks import host_gym  # which needs gymnasium
+
+    host.main()
+    host_gym.main()
 
 
 tyro.cli(main)
