@@ -93,7 +93,7 @@ def train(
             paper's numbers and interval; with --solver ppo the paper's PPO, too).
         solver: What solves for candidates and references inside spota; one of your own is FILE.py:NAME.
         beta: The threshold of spota: the loss of return, on average, that is accepted.
-        max_minutes: spota begins no iteration after this time.
+        max_minutes: spota begins no iteration that would last longer than this, judging by the one before.
         domains: How many random training domains; not for spota, which has spota.n_c.
         nominal: Train on the nominal domain only, as often as there would be random ones; not for spota.
         seed: The same seed gives the same result.

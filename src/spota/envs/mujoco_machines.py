@@ -51,7 +51,7 @@ class MuJoCoMachines:
     def observe(self) -> Float[np.ndarray, "d n"]:
         """The ideal observation."""
         with np.errstate(all="ignore"):  # of machines that have diverged
-            return np.stack([np.asarray(row, np.float64) for row in self._env.functions.observe(self.sim, self._xi)])
+            return np.array(self._env.functions.observe(self.sim, self._xi), np.float64)  # of our own: it moves on
 
     def step(
         self, command: Float[np.ndarray, "a n"], active: Bool[np.ndarray, "n"]
@@ -61,7 +61,7 @@ class MuJoCoMachines:
         with np.errstate(all="ignore"):
             reward = np.array(told.reward(self.sim, command, xi), np.float64)
             rows = command if told.control is None else told.control(self.sim, command, xi)
-            self.sim.ctrl[:] = np.stack([np.asarray(row) for row in rows], axis=-1)
+            self.sim.ctrl[:] = np.asarray(rows).T
             ids = None if active.all() else np.flatnonzero(active)
             self._run(lambda: self.sim.step(ids, nstep=self._env.substeps, stage=self._stage))
             failed = (self.sim.warning[:, :, 1] > self._warned).any(axis=1)
