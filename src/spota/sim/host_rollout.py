@@ -19,6 +19,7 @@ from spota.sim.checks import users_line
 from spota.sim.effects import Queue, scale_and_clip
 from spota.sim.env import Platform
 from spota.sim.host import HostDomains, HostEnv, MachineError, Machines
+from spota.sim.watchdog import WATCH, Watched, watching
 
 Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]
 """How a rollout chooses actions: (key words, step, observation) → action; exploration draws from the words."""
@@ -205,25 +206,33 @@ def _shaped(env: HostEnv, method: str, found: Any, wanted: tuple[int, ...]) -> F
 
 @contextlib.contextmanager
 def opened(env: HostEnv, columns: HostDomains, seeds: np.ndarray) -> Iterator[Machines]:
-    """The machines, which are closed in any case."""
-    with _blaming(env, columns):
-        machines = env.open(columns, seeds)
-    try:
-        yield machines
-    finally:
-        machines.close()
+    """The machines, which are watched, and closed in any case."""
+    with watching(env.patience, lambda error: blamed(env, columns, error)):
+        with _blaming(env, columns):
+            machines = env.open(columns, seeds)
+        WATCH.ended()
+        try:
+            yield Watched(machines)
+        finally:
+            machines.close()
 
 
 @contextlib.contextmanager
 def _blaming(env: HostEnv, columns: HostDomains) -> Iterator[None]:
-    """Whatever a simulator raises becomes one sentence: which platform, which domain, what was raised."""
+    """Whatever a simulator raises becomes one sentence."""
     try:
         yield
     except Exception as error:
-        n = next(iter(columns.values())).size
-        known = getattr(error, "machine", 0 if n == 1 else None)
-        which = f"domain {known}" if known is not None else f"one of {n} domains, the first of which is"
-        values = ", ".join(f"{name}={column[known or 0]:g}" for name, column in columns.items())
-        kind = "" if isinstance(error, MachineError | ValueError) else f"{type(error).__name__}: "
-        what = f"{kind}{error}".rstrip(".")
-        raise ValueError(f"{env.name} broke on {which} ({values}): {what}{users_line(error)}.") from error
+        raise ValueError(blamed(env, columns, error)) from error
+
+
+def blamed(env: HostEnv, columns: HostDomains, error: Exception) -> str:
+    """Which platform broke on which domain, and how."""
+    n = next(iter(columns.values())).size
+    known = getattr(error, "machine", None)
+    known = 0 if known is None and n == 1 else known
+    which = f"domain {known}" if known is not None else f"one of {n} domains, the first of which is"
+    values = ", ".join(f"{name}={column[known or 0]:g}" for name, column in columns.items())
+    kind = "" if isinstance(error, MachineError | ValueError) else f"{type(error).__name__}: "
+    what = f"{kind}{error}".rstrip(".")
+    return f"{env.name} broke on {which} ({values}): {what}{users_line(error)}."
