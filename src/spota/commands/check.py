@@ -80,7 +80,6 @@ def _print(env: Platform, found: Soundness, costs: dict[str, float]) -> None:
     say(f"{env.name} is {'sound, as far as this can tell' if found.sound else 'not sound'}.", console)
 
 
-
 def _processes(env: Platform) -> str:
     """How many run machines side by side, if there are any."""
     workers = getattr(env, "workers", 1)

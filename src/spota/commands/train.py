@@ -29,6 +29,7 @@ from spota.files.atomic import plain
 from spota.policies import Start
 from spota.polopt import FROM_CONTROLLER
 from spota.polopt.analytic import Analytic
+from spota.polopt.cma_es import SepCMAES
 from spota.polopt.ppo import PPO
 from spota.runs import plan, training
 from spota.runs.certifying import describe_result
@@ -47,7 +48,7 @@ SET_HELP = (
     "Settings as NAME=VALUE. With spota a name has a table before it: --set spota.n_c=10 candidate.iterations=100 "
     f"reference.iterations=50. spota has {_names(Spota)}. The optimizers, and the other algorithms without a table "
     f"(--set iterations=200 learning_rate=1e-3): ppo, udr and epopt have {_names(PPO)}; "
-    f"analytic has {_names(Analytic)}."
+    f"analytic has {_names(Analytic)}; cma has {_names(SepCMAES)}."
 )
 
 CONFIG_HELP = (

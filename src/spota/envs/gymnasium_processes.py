@@ -1,7 +1,8 @@
 """Slow environments in processes: each has a share of the machines, and nobody notices which.
 
-How many there are is decided by what a step costs, unless someone says it. The processes are new interpreters, never forks: jax has threads, which a fork would leave behind in the middle of what
-they do. They do not import the main script again either.
+How many there are is decided by what a step costs, unless someone says it. They are new interpreters, never forks: jax
+has threads, which a fork would leave behind in the middle of what they do. They do not import the main script again
+either.
 """
 
 import contextlib

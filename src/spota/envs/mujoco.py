@@ -86,7 +86,8 @@ def mujoco(
     here = MuJoCoEnv(
         domain=domain, effects=effects or Effects(), name=name or _name(model), dt=dt, max_steps=max_steps,
         max_reward=max_reward, min_reward=min_reward, observations=tuple(observations),
-        actions=tuple(actions) if actions is not None else _signals(compiled), at_once=at_once, time_limit=time_limit, spec=spec,
+        actions=tuple(actions) if actions is not None else _signals(compiled), at_once=at_once,
+        time_limit=time_limit, spec=spec,
         model_sha256=_digest(package, compiled), targets=dict(targets), derived=dict(derived or {}),
         substeps=_substeps(compiled, dt), functions=Functions(observe, reward, failed, start, control),
     )  # fmt: skip

@@ -52,8 +52,8 @@ class Cost:
         else:
             what, where = "A candidate and its certificate need", f", {duration(self.learning)} of it to learn"
         return (
-            f"{what} {_short(float(self.steps))} steps of the simulator: about {duration(self.seconds)} here{where}, or "
-            "more if it is looked at again or another candidate is needed."
+            f"{what} {_short(float(self.steps))} steps of the simulator: about {duration(self.seconds)} here{where}, "
+            "or more if it is looked at again or another candidate is needed."
         )
 
 

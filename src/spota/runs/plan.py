@@ -42,8 +42,8 @@ HOST_SIZES: dict[str, dict[str, int]] = {
     "quick": {"n_c": 20, "n_r": 4, "n_J": 5, "performance_domains": 2000, "max_iterations": 1, "looks": 2},
     "paper": {},
 }
-"""The same on a host environment, where every step costs. `quick` has one candidate and two looks at it, so that it ends
-after a time that can be told beforehand; all of α is theirs."""
+"""The same on a host environment, where every step costs. `quick` has one candidate and two looks at it, so that it
+ends after a time that can be told beforehand; all of α is theirs."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's optimizer has in the quick preset."""
 LONGER = 2

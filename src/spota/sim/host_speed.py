@@ -46,8 +46,8 @@ def steps_per_second(env: HostEnv, policy: Any) -> float:
     return n / _timed(env, policy, n)[1]
 
 
-class _Enough(Exception):
-    """Has been measured."""
+class _MeasuredError(Exception):
+    """There is no need to go on."""
 
 
 def _timed(env: HostEnv, policy: Any, n: int) -> tuple[float, float]:
@@ -60,11 +60,11 @@ def _timed(env: HostEnv, policy: Any, n: int) -> tuple[float, float]:
         moments.append(time.perf_counter())
         warm, over = len(moments) > WARMING, 2 * np.count_nonzero(step.alive) < n
         if over or (warm and moments[-1] - moments[1] > seconds):
-            raise _Enough
+            raise _MeasuredError
 
-    for seconds in (0.0, SECONDS):
+    for seconds in (0.0, SECONDS):  # noqa: B007, `see` reads it
         moments[:] = [time.perf_counter()]
-        with contextlib.suppress(_Enough):
+        with contextlib.suppress(_MeasuredError):
             play(env, acting_with, alone(policy), domains, keys, see)
     first, *others = np.diff(moments).tolist() or [0.0]
     step = float(np.median(others)) if others else first

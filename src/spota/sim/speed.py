@@ -30,4 +30,3 @@ def _pure(env: Env) -> float:
     begun = time.perf_counter()
     run()
     return ROLLOUTS * env.max_steps / (time.perf_counter() - begun)
-

@@ -1,8 +1,8 @@
 """A simulator that never answers is noticed, also in our own process: who hangs is told, and the call ends.
 
-A thread looks at how long the call has lasted. A simulator in Python is interrupted by a signal and the call raises. One
-that hangs in compiled code hears no signal: then a command ends as a whole, with the same sentence; what it has finished
-is in its files. There is no fork and no thread that runs a simulator.
+A thread looks at how long the call has lasted. A simulator in Python is interrupted by a signal, and the call raises.
+One that hangs in compiled code hears no signal: then a command ends as a whole, with the same sentence; what it has
+finished is in its files. There is no fork, and no thread that runs a simulator.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ SIGNAL = getattr(signal, "SIGALRM", None)
 
 
 class Watch:
-    """What is being waited for: since when, on which platform, in which step and, where that is known, which machine."""
+    """What is being waited for: since when, in which step and, where that is known, for which machine."""
 
     def __init__(self):
         """Nothing."""
@@ -121,7 +121,7 @@ def watching(limit: float | None, blame: Callable[[Exception], str]) -> Iterator
         yield
     finally:
         WATCH.ended()
-        if SIGNAL is not None:
+        if SIGNAL is not None and callable(before):  # without a handler, a late signal would end the process
             signal.signal(SIGNAL, before)
 
 
