@@ -223,6 +223,10 @@ def _looked_at(
     package()
     try:
         probe = construct(source, {**arguments, "num_envs": 2} if vector else arguments)
+    except ImportError as error:
+        raise ValueError(
+            f"{called} needs the package {error.name}, which is not installed; type: pip install {error.name}"
+        ) from error
     except Exception as error:
         raise ValueError(f"{called} cannot be made: {type(error).__name__}: {error}{users_line(error)}.") from error
     spaces = [f"{'single_' if vector else ''}{kind}_space" for kind in ("observation", "action")]
