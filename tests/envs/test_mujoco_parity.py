@@ -1,4 +1,4 @@
-"""A certificate for the same policy on our Cart-Pole, its MuJoCo model and its Gymnasium twin: within their intervals."""
+"""A certificate of the same policy on our Cart-Pole, as a MuJoCo model and in Gymnasium: within their intervals."""
 
 from itertools import permutations
 from pathlib import Path

@@ -37,7 +37,7 @@ def test_it_learns_on_a_host_environment_and_is_the_same_again():
     env = HostPointMass(spread=0.3)
     domains = {name: column[None] for name, column in env.domain.sample(jax.random.key(2), 2).items()}
     start = jax.tree.map(lambda x: x[None], fnn(jax.random.key(0), env, (2,)))
-    few = as_solver(SepCMAES(iterations=4, population=6, step=0.5))
+    few = as_solver(SepCMAES(iterations=20, population=8, step=0.5))
     first, again = (few(KEYS[:1], env, domains, start) for _ in range(2))
     assert float(first.score.returns[0]) > float(first.start.returns[0])
     np.testing.assert_array_equal(first.score.returns, again.score.returns)

@@ -86,6 +86,7 @@ class Counted(HostPointMass):
         return super().open(domains, seeds)
 
 
+@pytest.mark.slow  # a whole run, which compiles
 def test_a_run_simulates_what_was_estimated():
     env = Counted()
     tables = {"spota": {**SETTINGS, "performance_domains": 500}, "candidate": PPO_SETTINGS, "reference": PPO_SETTINGS}
