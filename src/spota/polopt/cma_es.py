@@ -25,7 +25,7 @@ from spota.sim.randomness import generator
 
 @dataclass(frozen=True)
 class SepCMAES:
-    """For one problem; as every optimizer of one problem, it is asked for each, and a start that earns more is kept."""
+    """For one problem; as every solver of one problem, it is asked for each, and a start that earns more is kept."""
 
     iterations: int = 60
     """Generations."""

@@ -38,7 +38,7 @@ class Cost:
     simulating: float
     """Seconds in the simulator, and in what is ours of a rollout."""
     learning: float | None
-    """Seconds of learning from it; None if nobody knows, because an optimizer is someone's own."""
+    """Seconds of learning from it; None if nobody knows, because a solver is someone's own."""
 
     @property
     def seconds(self) -> float:
@@ -99,15 +99,15 @@ def passes(plan: Plan) -> Iterator[Pass]:
         yield Pass(1, 1, s.performance_domains + PILOT)
 
 
-def training(optimizer: Any, problems: int, n: int) -> Iterator[Pass]:
+def training(solver: Any, problems: int, n: int) -> Iterator[Pass]:
     """The rollouts of a training on n domains of each problem; none where nobody knows them."""
-    if not isinstance(optimizer, Optimizer):
+    if not isinstance(solver, Optimizer):
         return
-    update, evaluation = optimizer.rollouts_on(n)
-    yield Pass(optimizer.iterations, problems, update)
-    yield Pass(1 + -(-optimizer.iterations // optimizer.evaluate_every), problems, evaluation)
-    if isinstance(optimizer, EPOpt):  # it runs many to choose the worst from
-        yield Pass(optimizer.iterations - optimizer.warm_up_iterations, problems, n * optimizer.many)
+    update, evaluation = solver.rollouts_on(n)
+    yield Pass(solver.iterations, problems, update)
+    yield Pass(1 + -(-solver.iterations // solver.evaluate_every), problems, evaluation)
+    if isinstance(solver, EPOpt):  # it runs many to choose the worst from
+        yield Pass(solver.iterations - solver.warm_up_iterations, problems, n * solver.many)
 
 
 def _short(number: float) -> str:
