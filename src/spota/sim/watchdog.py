@@ -6,6 +6,7 @@ finished is in its files. There is no fork, and no thread that runs a simulator.
 """
 
 import contextlib
+import math
 import os
 import signal
 import threading
@@ -27,7 +28,7 @@ class Watch:
     def __init__(self):
         """Nothing."""
         self.since: float | None = None
-        self.limit, self.step = 0.0, 0
+        self.limit, self.step = math.inf, 0
         self.machine: int | None = None
         self.blame: Callable[[Exception], str] = str
         self.end: Callable[[str], None] | None = None
@@ -71,7 +72,7 @@ class Watch:
 
     def _look_always(self) -> None:
         while True:
-            time.sleep(min(1.0, max(self.limit, 0.1) / 4))
+            time.sleep(min(1.0, self.limit / 4))
             self.look()
 
 
@@ -95,7 +96,7 @@ class Watched:
         WATCH.step += 1
         WATCH.begins()
         found = self._machines.step(command, active)
-        WATCH.since = None
+        WATCH.ended()
         return found
 
     def close(self) -> None:
@@ -121,6 +122,7 @@ def watching(limit: float | None, blame: Callable[[Exception], str]) -> Iterator
         yield
     finally:
         WATCH.ended()
+        WATCH.limit = math.inf  # what others call is nobody's business
         if SIGNAL is not None and callable(before):  # without a handler, a late signal would end the process
             signal.signal(SIGNAL, before)
 
