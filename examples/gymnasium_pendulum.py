@@ -39,7 +39,7 @@ def apply(env, xi) -> None:
         model.body_inertia[body] = scale * was["body_inertia"][body]
     model.dof_damping[:] = xi["damping"] * was["dof_damping"]
     model.actuator_gear[:] = xi["gear"] * was["actuator_gear"]
-    mujoco.mj_setConst(model, data)
+    mujoco.mj_setConst(model, data)  # type: ignore[attr-defined]
 
 
 pendulum = spota.gymnasium(

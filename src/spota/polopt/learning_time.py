@@ -32,6 +32,6 @@ def learning_seconds(ppo: PPO, env: HostEnv, problems: int, n: int, hidden: tupl
 def _blank(env: HostEnv, P: int, R: int) -> Experience:
     """Rollouts of all problems that see, do and earn nothing."""
     T, d, a = env.max_steps, len(env.observations), len(env.actions)
-    shapes = (P, T, d, R), (P, T, d, R), (P, T, a, R), (P, T, R)
-    rest = jnp.ones((P, T, R), bool), jnp.zeros((P, d, R)), jnp.ones((P, R), bool)
-    return jax.vmap(Experience)(*(jnp.zeros(shape) for shape in shapes), *rest)
+    seen, done, earned = jnp.zeros((P, T, d, R)), jnp.zeros((P, T, a, R)), jnp.zeros((P, T, R))
+    alive, survived = jnp.ones((P, T, R), bool), jnp.ones((P, R), bool)
+    return jax.vmap(Experience)(seen, seen, done, earned, alive, jnp.zeros((P, d, R)), survived)

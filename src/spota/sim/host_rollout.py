@@ -6,7 +6,7 @@ one policy is P = 1. Random numbers are those of a pure environment: functions o
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -25,7 +25,7 @@ Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Ar
 """How a rollout chooses actions: (key words, step, observation) → action; exploration draws from the words."""
 HowToAct = Callable[[Any], Act]
 """From a policy to how it acts; a function of a module, because programs are kept by it."""
-GroupedDomains = dict[str, Float[Array, "P _"]]
+GroupedDomains = Mapping[str, Float[Array | np.ndarray, "P _"]]
 """Domains of P groups of R rollouts, by name."""
 
 PROGRAMS = 64
@@ -73,7 +73,7 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
     """
     words = jnp.moveaxis(randomness.words(keys), 0, 1)
     before, arrays = _program(env, how, policies)
-    queue, heard = _empty_queue(env, keys.shape), {name: domains[name] for name in env.effects.parameters}
+    queue, heard = _empty_queue(env, keys.shape), {name: jnp.asarray(domains[name]) for name in env.effects.parameters}
     columns = {name: np.asarray(column, np.float64).reshape(-1) for name, column in domains.items()}
     with opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
         ideal = _observed(env, columns, machines)

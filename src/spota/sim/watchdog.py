@@ -37,7 +37,7 @@ class Watch:
 
     def begins(self, machine: int | None = None) -> None:
         """A call begins, or the turn of one machine within it."""
-        self.machine, self.since = machine, time.monotonic()
+        self.machine, self.since = machine, None if self.limit == math.inf else time.monotonic()
 
     def ended(self) -> None:
         """It has answered."""
