@@ -72,7 +72,7 @@ def decide(
     s, env, unseen = run.settings, run.env, None
     subject = Subject(
         env.name, randomness.seed_of(run.key), env.domain.to_dict(), env.min_return, env.max_return,
-        fingerprint(policy), n_c, s.n_J,
+        fingerprint(policy), n_c, s.n_J, env.domain.recordings,
     )  # fmt: skip
     seen: list[Look] = []
     while True:

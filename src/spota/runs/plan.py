@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spota.certify.settings import Spota
-from spota.envs import make
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, default_hidden, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import check_solver, is_optimal
 from spota.runs import config
+from spota.runs.platforms import planned, table_digest
 from spota.sim.env import Platform
 from spota.sim.host import HostEnv
 from spota.sim.identity import code_sha256, platform_sha256
@@ -66,6 +66,10 @@ class Plan:
     """The platform: a name, or `file.py:name` for one of someone's own."""
     env_sha256: str | None = None
     """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
+    domain: str | None = None
+    """The file or directory with the table of distributions, if it is not the platform's own; the run keeps a copy."""
+    domain_sha256: str | None = None
+    """That table's digest, as certificates name it; it is computed, whatever a file says."""
     algo: Literal["spota", "assess"] = "spota"
     """Train until certified, or assess a policy that exists."""
     preset: config.Preset = "tuned"
@@ -113,8 +117,10 @@ def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer]
         raise ValueError(f"{where} was written from Python, with objects of its own; go on with it there.")
     given = {name: value for name, value in flags.items() if value is not None}
     tables = {name: from_file.pop(name) for name in TABLES if name in from_file}
+    if "domain" in given:
+        from_file.pop("domain_sha256", None)
     head = _recorded(config.build(Plan, config.merge(from_file, given), where))
-    return complete(head, make(head.env), [(where, tables), *layers])
+    return complete(head, planned(head, file and file.parent), [(where, tables), *layers])
 
 
 def _recorded(head: Plan) -> Plan:
@@ -134,7 +140,8 @@ def complete(head: Plan, env: Platform, layers: Sequence[Layer]) -> Plan:
     if isinstance(parts["spota"], Spota):
         parts["spota"].check_memory(env)
     own = [one for one in (parts["candidate"], parts["reference"]) if not one.__module__.startswith("spota.")]
-    return replace(head, env_sha256=platform_sha256(env), solver_sha256=code_sha256(*own) if own else None, **parts)
+    digests = {"env_sha256": platform_sha256(env), "domain_sha256": table_digest(head, env)}
+    return replace(head, **digests, solver_sha256=code_sha256(*own) if own else None, **parts)
 
 
 def _training(head: Plan, env: Platform) -> dict[str, Any]:

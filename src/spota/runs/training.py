@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from spota import policies
-from spota.envs import make
 from spota.files.blocks import Arrays, from_arrays, to_arrays
 from spota.policies import FNN, Start, first_policy, fnn
 from spota.policies.controllers import Beside, own_controller
@@ -22,6 +21,7 @@ from spota.polopt.rows import Score
 from spota.polopt.solve import Progress, Solution, Watch, solve
 from spota.runs import config
 from spota.runs.directory import Run
+from spota.runs.platforms import keep_table, planned, table_digest
 from spota.sim.domain import Domains
 from spota.sim.env import Platform
 from spota.sim.identity import platform_sha256
@@ -47,6 +47,10 @@ class Training:
     """The platform: a name, or `file.py:name` for one of someone's own."""
     env_sha256: str | None = None
     """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
+    domain: str | None = None
+    """The file or directory with the table of distributions, if it is not the platform's own; the run keeps a copy."""
+    domain_sha256: str | None = None
+    """That table's digest, as certificates name it; it is computed, whatever a file says."""
     algo: str = "default"
     """How to train: a name of `config.ALGORITHMS`."""
     preset: config.Preset = "tuned"
@@ -86,8 +90,8 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
     if not isinstance(inner_from_file, Mapping):
         raise ValueError(f"{file}: optimizer = {inner_from_file!r}: write a table [optimizer] with its settings.")
     head = config.build(Training, config.merge({**from_file}, given), str(file) if file else "the command line")
-    head = replace(head, env=recorded(head.env))
-    env = make(head.env)
+    head = replace(head, env=recorded(head.env), domain_sha256=None if "domain" in given else head.domain_sha256)
+    env = planned(head, file and file.parent)
     start = head.start if "start" in {**from_file, **given} else default_start(env)
     if start == "controller":
         own_controller(env)  # refuses a platform without one
@@ -98,7 +102,8 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
     solver = config.override(solver, inner, "--set")
     usual = {"domains": default_domains(solver), "hidden": default_hidden(solver)}
     sizes = {name: value for name, value in usual.items() if name not in {**from_file, **given}}
-    found = {"start": start, "optimizer": solver, "env_sha256": platform_sha256(env)}
+    digests = {"env_sha256": platform_sha256(env), "domain_sha256": table_digest(head, env)}
+    found = {"start": start, "optimizer": solver, **digests}
     return Training(**{**vars(head), **sizes, **found})
 
 
@@ -170,7 +175,8 @@ class Trained:
 
 def train(settings: Training, run: Run, listen: Listen | None = None) -> Trained:
     """Solve the problem, evaluate the policy on unseen domains, and leave both in the run directory."""
-    env = make(settings.env)
+    env = planned(settings, run.directory)
+    keep_table(run.directory, settings, env)
     k_domains, k_init, k_solve, k_unseen, k_rollouts = jax.random.split(jax.random.key(settings.seed), 5)
     n = settings.domains
     domains = env.domain.nominal(n) if settings.nominal else env.domain.sample(k_domains, n)
