@@ -56,3 +56,11 @@ def test_the_walk_names_files_that_exist_and_at_most_fifteen():
     assert 10 <= len(named) <= 15
     assert not [name for name in named if not (PACKAGE / f"{name}.py").exists()]
     assert len(text.splitlines()) <= 50  # one screen
+
+
+def test_no_function_is_longer_than_sixty_lines():
+    for path in (p for room in ("src", "tests", "benchmarks", "examples") for p in (ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                assert lines <= 60, f"{path.name}: {node.name} has {lines} lines"

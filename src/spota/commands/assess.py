@@ -74,8 +74,7 @@ def assess(
     twice at most, or as long as --max-minutes allows.
 
     Args:
-        policy: A run directory, a policy file, a controller (pd, lqr, energy), or one of your own: FILE.py:NAME, which
-            executes that file.
+        policy: A run directory, a policy file, a controller (pd, lqr, energy), or FILE.py:NAME, which is executed.
         env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
         solver: What trains the references, not our own candidate; one of your own, FILE.py:NAME, trains both.
@@ -84,8 +83,6 @@ def assess(
         against: Policies that you know, e.g. --against runs/a lqr: no reference starts from anything worse on its
             domains. Run directories, policy files, controllers or FILE.py:NAME; what is not a network of the policy's
             size is imitated.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one, or the platform's name for its own.
         seed: The same seed gives the same result.
         config: A TOML file with settings: policy, against, env, preset, solver and seed by name, and tables [spota],
             [candidate] (our own) and [reference]. The config.toml of any assessment is one.

@@ -91,15 +91,12 @@ def train(
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         algo: spota (until certified); or once, without a certificate: default (the platform's best solver), ppo, udr
             (PPO on fresh domains in every iteration), epopt (PPO on the worst rollouts), analytic (gradients).
-        preset: tuned (our settings), quick (the Cart-Pole in a few minutes, for a first look), or paper (the
-            paper's numbers and interval; with --solver ppo the paper's PPO, too).
+        preset: tuned (our settings), quick (for a first look), or paper (its numbers and interval; with ppo, its PPO).
         solver: What solves for candidates and references inside spota; one of your own is FILE.py:NAME.
         beta: The threshold of spota: the loss of return, on average, that is accepted.
         max_minutes: spota begins no iteration after this time.
         domains: How many random training domains; not for spota, which has spota.n_c.
         nominal: Train on the nominal domain only, as often as there would be random ones; not for spota.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one.
         seed: The same seed gives the same result.
         hidden: Sizes of the network's hidden layers.
         start: What the network is before it is trained: new, or an imitation of the platform's classical controller.
