@@ -86,7 +86,8 @@ def colour_of(colour: Colour, alpha: float = 1.0) -> str:
     """A colour of the description; what does not cover all is paler."""
     if isinstance(colour, str):
         return pale(COLOURS.get(colour, colour), 1 - alpha)
-    return mixed(*(COLOURS.get(name, name) for name in colour[:2]), colour[2])
+    one, other, share = colour
+    return mixed(COLOURS.get(one, one), COLOURS.get(other, other), share)
 
 
 def pale(colour: str, share: float) -> str:
