@@ -195,6 +195,15 @@ def test_the_hopper_falls_without_a_policy(capsys):
     assert "of 1300, 0% survived" in capsys.readouterr().out
 
 
+def test_gymnasiums_pendulum_of_mujoco_is_sound(capsys):
+    pytest.importorskip("mujoco")
+    pytest.importorskip("imageio", reason="Gymnasium's MuJoCo environments need it: pip install 'gymnasium[mujoco]'")
+    runpy.run_path(str(ROOT / "examples" / "gymnasium_pendulum.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "every parameter moves a trajectory: 4 of 4 move" in said and "✗" not in said
+    assert int(re.findall(r"without a command: (\d+) of 200", said)[0]) < 200
+
+
 def test_every_example_is_run():
     tested = set(re.findall(r'"(\w+\.py)"\), run_name', Path(__file__).read_text()))
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == tested

@@ -83,8 +83,8 @@ class Spota:
     max_iterations: int = 10
     """The run ends here, certified or not."""
     max_seconds: float | None = None
-    """No iteration begins after this time, and no further look that would last longer; time before an interruption
-    counts."""
+    """No iteration and no further look begins that would last longer than this, by what the one before has cost; time
+    before an interruption counts."""
     growth: str = "linear"
     """How n_c and n_r grow over the iterations: linear (the paper's), doubling or constant."""
     method: str = "split"

@@ -29,6 +29,7 @@ from spota.files.atomic import plain
 from spota.policies import Start
 from spota.polopt import FROM_CONTROLLER
 from spota.polopt.analytic import Analytic
+from spota.polopt.cma_es import SepCMAES
 from spota.polopt.ppo import PPO
 from spota.runs import plan, training
 from spota.runs.certifying import describe_result
@@ -48,7 +49,7 @@ SET_HELP = (
     "Settings as NAME=VALUE. With spota a name has a table before it: --set spota.n_c=10 candidate.iterations=100 "
     f"reference.iterations=50. spota has {_names(Spota)}. The optimizers, and the other algorithms without a table "
     f"(--set iterations=200 learning_rate=1e-3): ppo, udr and epopt have {_names(PPO)}; "
-    f"analytic has {_names(Analytic)}."
+    f"analytic has {_names(Analytic)}; cma has {_names(SepCMAES)}."
 )
 
 CONFIG_HELP = (
@@ -94,7 +95,7 @@ def train(
         preset: tuned (our settings), quick (for a first look), or paper (its numbers and interval; with ppo, its PPO).
         solver: What solves for candidates and references inside spota; one of your own is FILE.py:NAME.
         beta: The threshold of spota: the loss of return, on average, that is accepted.
-        max_minutes: spota begins no iteration after this time.
+        max_minutes: spota begins no iteration that would last longer than this, judging by the one before.
         domains: How many random training domains; not for spota, which has spota.n_c.
         nominal: Train on the nominal domain only, as often as there would be random ones; not for spota.
         seed: The same seed gives the same result.

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import UInt32
 
 from spota.envs.gymnasium_machines import Loop, open_vector
-from spota.envs.gymnasium_processes import Crew
+from spota.envs.gymnasium_processes import Crew, processes_that_pay
 from spota.envs.gymnasium_recipe import WORDS, Ending, Recipe, construct, package, way_of
 from spota.envs.gymnasium_spaces import action_signals, decoder_of, observation_signals
 from spota.envs.gymnasium_stale import stale_after
@@ -25,6 +25,7 @@ from spota.sim.domain import DomainDistribution
 from spota.sim.effects import Effects
 from spota.sim.env import Signal
 from spota.sim.host import HostDomains, HostEnv, Machines
+from spota.sim.watchdog import WATCH
 from spota.text import suggest
 
 GLANCE = 200
@@ -45,8 +46,20 @@ class GymnasiumEnv(HostEnv):
     recipe: Recipe
     vector: bool
     start: Callable[[Any, Any], Any] | None
-    processes: int
-    time_limit: float
+    processes: int | None
+    time_limit: float  # type: ignore[misc]
+
+    @functools.cached_property
+    def workers(self) -> int:
+        """How many processes run machines side by side: as was said, or as pays."""
+        if self.processes is not None:
+            return self.processes
+        return processes_that_pay(self.recipe, self.domain, self.time_limit)
+
+    @property
+    def patience(self) -> float | None:
+        """Processes are asked for each machine; here, the watchdog looks."""
+        return None if not self.vector and self.workers > 1 else self.time_limit
 
     @property
     def way(self) -> str:
@@ -59,9 +72,9 @@ class GymnasiumEnv(HostEnv):
         if self.vector:
             return open_vector(self.recipe, self.start, columns, seeds)
         each = [{name: float(column[i]) for name, column in columns.items()} for i in range(seeds.size)]
-        if self.processes > 1 and seeds.size > 1:
+        if self.workers > 1 and seeds.size > 1:
             return self.crew.open(each, seeds.tolist())
-        return Loop(self.recipe, each, seeds.tolist(), self.idle)
+        return Loop(self.recipe, each, seeds.tolist(), self.idle, WATCH.begins)
 
     def stale(self, domain: Mapping[str, float]) -> list[str]:
         """What an environment still has from before, after ξ was applied to it: one sentence each."""
@@ -75,7 +88,7 @@ class GymnasiumEnv(HostEnv):
     @functools.cached_property
     def crew(self) -> Crew:
         """The processes, started when they are needed first."""
-        return Crew(self.recipe, self.processes, self.time_limit)
+        return Crew(self.recipe, self.workers, self.time_limit)
 
 
 def gymnasium(
@@ -95,7 +108,7 @@ def gymnasium(
     vector: bool = False,
     start: Callable[[Any, Any], Any] | None = None,
     reuse: bool = True,
-    processes: int = 1,
+    processes: int | None = None,
     time_limit: float = 60.0,
 ) -> GymnasiumEnv:
     """An environment of Gymnasium as a platform, to train, assess, sweep and explain on.
@@ -126,8 +139,8 @@ def gymnasium(
         vector: Run one vector environment of arrays instead of a loop: the id's own, or what `env` makes.
         start: start(env, seeds) → observations: sets the start states of a vector environment after its reset.
         reuse: Use an environment again for other domains; False makes a new one for every episode.
-        processes: How many run machines side by side; no number depends on it. It pays above a millisecond per step.
-        time_limit: Seconds after which a step in a process counts as hanging.
+        processes: How many run machines side by side; by default one per core if a step takes over a millisecond.
+        time_limit: Seconds after which a step counts as hanging.
     """
     called = name or (env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__))
     _check_numbers(called, reward, dt, max_steps, processes, time_limit)
@@ -207,6 +220,10 @@ def _looked_at(
     package()
     try:
         probe = construct(source, {**arguments, "num_envs": 2} if vector else arguments)
+    except ImportError as error:
+        raise ValueError(
+            f"{called} needs the package {error.name}, which is not installed; type: pip install {error.name}"
+        ) from error
     except Exception as error:
         raise ValueError(f"{called} cannot be made: {type(error).__name__}: {error}{users_line(error)}.") from error
     spaces = [f"{'single_' if vector else ''}{kind}_space" for kind in ("observation", "action")]
@@ -255,7 +272,12 @@ def _max_steps(env: str | Callable[..., Any], probe: Any, called: str) -> int:
 
 
 def _check_numbers(
-    called: str, reward: tuple[float, float], dt: float | None, max_steps: int | None, processes: int, time_limit: float
+    called: str,
+    reward: tuple[float, float],
+    dt: float | None,
+    max_steps: int | None,
+    processes: int | None,
+    time_limit: float,
 ) -> None:
     low, high = reward
     if not (math.isfinite(low) and math.isfinite(high) and low < high):

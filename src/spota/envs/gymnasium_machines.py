@@ -111,6 +111,8 @@ class Loop(_Observed):
         try:
             self._envs.append(self._idle.pop() if self._idle and self._recipe.keeps else self._recipe.make(xi))
             first = self._recipe.begin(self._envs[-1], xi, int(seed))
+        except MachineError:  # it hangs
+            raise
         except Exception as error:
             raise MachineError(i, raised("at its reset", error)) from error
         if first.shape != (self._recipe.channels,):
@@ -126,6 +128,8 @@ class Loop(_Observed):
         try:
             observation, reward, terminated, truncated, _ = self._envs[i].step(action)
             observation = np.asarray(observation, float)
+        except MachineError:
+            raise
         except Exception as error:
             raise MachineError(i, raised(f"in step {t}", error)) from error
         if truncated and t < recipe.max_steps:
@@ -146,6 +150,8 @@ class Vector(_Observed):
         t, at = self._episodes.steps + 1, active & ~self._episodes.over
         try:
             observation, reward, terminated, truncated, _ = self._env.step(self._recipe.decode(command))
+        except MachineError:
+            raise
         except Exception as error:
             raise ValueError(raised(f"in step {t}", error)) from error
         if (np.asarray(truncated) & at).any() and t < self._recipe.max_steps:

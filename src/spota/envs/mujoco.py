@@ -50,6 +50,7 @@ def mujoco(
     effects: Effects | None = None,
     name: str | None = None,
     at_once: int = 1024,
+    time_limit: float = 60.0,
 ) -> "MuJoCoEnv":
     """A MuJoCo model as a platform to train and certify on.
 
@@ -77,6 +78,7 @@ def mujoco(
         effects: Noise, delay, offset, dead band.
         name: What it is called; by default as the file is.
         at_once: Simulations side by side at most.
+        time_limit: Seconds after which a step of all of them counts as hanging.
     """
     package, spec = installed(), _spec(model)
     compiled = _compiled(spec)
@@ -84,7 +86,8 @@ def mujoco(
     here = MuJoCoEnv(
         domain=domain, effects=effects or Effects(), name=name or _name(model), dt=dt, max_steps=max_steps,
         max_reward=max_reward, min_reward=min_reward, observations=tuple(observations),
-        actions=tuple(actions) if actions is not None else _signals(compiled), at_once=at_once, spec=spec,
+        actions=tuple(actions) if actions is not None else _signals(compiled), at_once=at_once,
+        time_limit=time_limit, spec=spec,
         model_sha256=_digest(package, compiled), targets=dict(targets), derived=dict(derived or {}),
         substeps=_substeps(compiled, dt), functions=Functions(observe, reward, failed, start, control),
     )  # fmt: skip
@@ -115,6 +118,7 @@ class MuJoCoEnv(HostEnv):
     observations: tuple[Signal, ...]  # type: ignore[misc]
     actions: tuple[Signal, ...]  # type: ignore[misc]
     at_once: int  # type: ignore[misc]
+    time_limit: float  # type: ignore[misc]
     spec: Any
     model_sha256: str
     """Of the compiled model, meshes and all: part of the platform's identity."""

@@ -168,7 +168,7 @@ class PPO(Optimizer):
         self, env: HostEnv, mesh: Mesh, rows: Rows, keys: Key[Array, "P"], states: PPOState
     ) -> tuple[PPOState, dict]:
         """Collect these rows of all problems and learn from them."""
-        return _learned(self, env, mesh, keys, explore_on_host(env, rows, states.nets.actor), states)
+        return learned(self, env, mesh, keys, explore_on_host(env, rows, states.nets.actor), states)
 
     def fit(self, batch: Batch, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """All updates of an iteration; each pass takes the time steps in another order."""
@@ -214,9 +214,10 @@ def tried_rows(
 
 
 @eqx.filter_jit
-def _learned(
+def learned(
     ppo: PPO, env: Platform, mesh: Mesh, keys: Key[Array, "P"], seen: Experience, states: PPOState
 ) -> tuple[PPOState, dict]:
+    """What an update makes of the experience of all problems: one program."""
     return on_shards(mesh, lambda key, own, state: ppo.learn_from(env, my_share(own), key, state), keys, seen, states)
 
 
