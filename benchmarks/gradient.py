@@ -27,6 +27,7 @@ from spota.polopt.analytic import Analytic
 from spota.polopt.rows import Rows
 from spota.polopt.solver import as_solver
 from spota.sim import randomness, rollout
+from spota.sim.acting import acting_with
 from spota.sim.env import Env, Policy
 
 ROWS = (50, 500)
@@ -41,8 +42,8 @@ class LastVersion(Analytic):
 
     def loss(self, policy: Policy, env: Env, rows: Rows) -> Any:
         """Minus the mean return with barrier, a step."""
-        words, act = randomness.words(rows.keys), rollout.acting_with(policy)
-        begin = rollout.begin(env, rows.domains, rows.keys)
+        words, act = randomness.words(rows.keys), acting_with(policy)
+        begin = rollout.begin(env, act, rows.domains, rows.keys)
         free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
 
         @jax.checkpoint
@@ -116,7 +117,7 @@ def _reached(env: Env, solver: Analytic, candidate: Policy, problems: int) -> tu
 
 @eqx.filter_jit
 def _returns(env: Env, policy: Policy, rows: Rows) -> Any:
-    return rollout.summed(env, rollout.acting_with(policy), rows.domains, rows.keys)[0]
+    return rollout.summed(env, acting_with(policy), rows.domains, rows.keys)[0]
 
 
 @eqx.filter_jit

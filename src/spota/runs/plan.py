@@ -12,6 +12,7 @@ from spota.certify.settings import Spota
 from spota.envs import make
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, default_hidden, reference_solver
 from spota.polopt.analytic import Analytic
+from spota.polopt.optimizer import refuse_memory
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import check_optimizer, is_optimal
 from spota.runs import config
@@ -133,6 +134,9 @@ def complete(head: Plan, env: Platform, layers: Sequence[Layer]) -> Plan:
         check_optimizer(optimizer, env)
     if isinstance(parts["spota"], Spota):
         parts["spota"].check_memory(env)
+        if parts["spota"].architecture.remembers:
+            for optimizer in (parts["candidate"], parts["reference"]):
+                refuse_memory(optimizer)
     own = [one for one in (parts["candidate"], parts["reference"]) if not one.__module__.startswith("spota.")]
     return replace(head, env_sha256=platform_sha256(env), solver_sha256=code_sha256(*own) if own else None, **parts)
 
@@ -179,12 +183,14 @@ def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, 
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
-def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = ()) -> config.Table:
-    """What the flags of their own say, as tables."""
+def flag_tables(
+    beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = (), **memory: int | None
+) -> config.Table:
+    """What the flags of their own say, as tables; `memory` has those of the memory, by the names of `Spota`."""
     if max_minutes is not None and not 0 < max_minutes < float("inf"):
         raise ValueError(f"{max_minutes:g} minutes at most: give a positive number of minutes, e.g. 30.")
     limit = None if max_minutes is None else 60.0 * max_minutes
-    given = {"beta": beta, "max_seconds": limit, "hidden": hidden or None}
+    given = {"beta": beta, "max_seconds": limit, "hidden": hidden or None, **memory}
     return {"spota": {name: value for name, value in given.items() if value is not None}}
 
 

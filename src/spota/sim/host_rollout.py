@@ -12,18 +12,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from spota.sim import randomness
+from spota.sim.acting import Act, HowToAct
 from spota.sim.checks import users_line
 from spota.sim.effects import Queue, scale_and_clip
 from spota.sim.env import Platform
 from spota.sim.host import HostDomains, HostEnv, MachineError, Machines
 
-Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]
-"""How a rollout chooses actions: (key words, step, observation) → action; exploration draws from the words."""
-HowToAct = Callable[[Any], Act]
-"""From a policy to how it acts; a function of a module, because programs are kept by it."""
 GroupedDomains = dict[str, Float[Array, "P _"]]
 """Domains of P groups of R rollouts, by name."""
 
@@ -72,8 +69,8 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
     Policies have a leading axis P. The caller sees to it that the machines are not too many, see `host_groups`.
     """
     words = jnp.moveaxis(randomness.words(keys), 0, 1)
-    before, arrays = _program(env, how, policies)
-    queue = _empty_queue(env, keys.shape)
+    first, before, arrays = _program(env, how, policies)
+    held = _empty_queue(env, keys.shape), first(arrays, words)
     columns = {name: np.asarray(column, np.float64).reshape(-1) for name, column in domains.items()}
     with opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
         ideal = _observed(env, columns, machines)
@@ -81,7 +78,7 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
         for t in range(env.max_steps):
             if not alive.any():
                 break
-            ours, queue = before(arrays, words, domains, np.int32(t), ideal, queue)
+            ours, held = before(arrays, words, domains, np.int32(t), ideal, held)
             with _blaming(env, columns):
                 reward, moved, goes_on = _physics(env, machines, np.asarray(ours.reached), alive)
             see(t, HostStep(ours.observation, ideal, ours.action, ours.command, reward, alive))
@@ -109,33 +106,38 @@ def _physics(
     return reward, moved, whole & ~failed & np.isfinite(moved).all(axis=0)
 
 
-def _program(env: HostEnv, how: HowToAct, policies: Any) -> tuple[Callable, list[Any]]:
-    """The compiled step for policies of this kind, and the arrays that it takes of them."""
+def _program(env: HostEnv, how: HowToAct, policies: Any) -> tuple[Callable, Callable, list[Any]]:
+    """What policies of this kind remember at first, their compiled step, and the arrays that both take of them."""
     leaves, structure = jax.tree.flatten(policies)
     fixed = tuple(None if hasattr(leaf, "shape") else leaf for leaf in leaves)
     arrays = [jnp.asarray(leaf) for leaf, other in zip(leaves, fixed, strict=True) if other is None]
-    return _compiled(env, how, structure, fixed), arrays
+    return *_compiled(env, how, structure, fixed), arrays
 
 
 @functools.lru_cache(maxsize=PROGRAMS)
-def _compiled(env: HostEnv, how: HowToAct, structure: Any, fixed: tuple[Any, ...]) -> Callable:
+def _compiled(env: HostEnv, how: HowToAct, structure: Any, fixed: tuple[Any, ...]) -> tuple[Callable, Callable]:
     """Noise, policy, scaling, delay and dead band of all machines; one policy after the other, so that what one does
     depends on no other, to the last bit."""
 
-    def before(arrays, words, domains, t, ideal, queue):
+    def act_of(arrays):
+        rest = iter(arrays)
+        return how(jax.tree.unflatten(structure, [next(rest) if leaf is None else leaf for leaf in fixed]))
+
+    def first(arrays, words):
+        return jax.lax.map(lambda group: act_of(group[0]).start(group[1].shape[-1]), (arrays, words))
+
+    def before(arrays, words, domains, t, ideal, held):
         P = words.shape[0]
         apart = jnp.moveaxis(ideal.reshape(ideal.shape[0], P, -1), 1, 0)
 
         def one(group):
-            arrays, words, domains, ideal, queue = group
-            rest = iter(arrays)
-            policy = jax.tree.unflatten(structure, [next(rest) if leaf is None else leaf for leaf in fixed])
-            return _before(env, how(policy), words, domains, t, ideal, queue)
+            arrays, words, domains, ideal, held = group
+            return _before(env, act_of(arrays), words, domains, t, ideal, held)
 
-        ours, queue = jax.lax.map(one, (arrays, words, domains, apart, queue))
-        return Before(*(jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1) for x in ours)), queue
+        ours, held = jax.lax.map(one, (arrays, words, domains, apart, held))
+        return Before(*(jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1) for x in ours)), held
 
-    return jax.jit(before, donate_argnums=5)
+    return jax.jit(first), jax.jit(before, donate_argnums=5)
 
 
 def _before(
@@ -145,14 +147,15 @@ def _before(
     domains: dict[str, Float[Array, "n"]],
     t: Int[Array, ""],
     ideal: Float[Array, "d n"],
-    queue: Queue,
-) -> tuple[Before, Queue]:
-    """The order of `rollout.advance`, up to the physics."""
+    held: tuple[Queue, PyTree],
+) -> tuple[Before, tuple[Queue, PyTree]]:
+    """The order of `rollout.advance`, up to the physics; the queue of commands and the policy's memory are held."""
+    queue, memory = held
     observation = env.effects.observe(words, t, ideal, domains)
-    action = act(words, t, observation)
+    memory, action = act.choose(words, t, memory, observation)
     wanted = scale_and_clip(action, tuple(s.low for s in env.actions), tuple(s.high for s in env.actions))
     command, queue = env.effects.delay(t, queue, wanted, domains)
-    return Before(observation, action, command, env.effects.reach(command, domains)), queue
+    return Before(observation, action, command, env.effects.reach(command, domains)), (queue, memory)
 
 
 def _empty_queue(env: HostEnv, shape: tuple[int, ...]) -> Float[Array, "P slots a R"]:

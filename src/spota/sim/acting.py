@@ -1,0 +1,44 @@
+"""How a rollout chooses its actions: from what it sees, and from what its policy remembers, if it remembers anything.
+
+What a policy without memory remembers is an empty tuple: its programs are those that they were without this file.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeGuard
+
+from jaxtyping import Array, Float, Int, PyTree
+
+from spota.sim.env import Policy, Remembering
+from spota.sim.randomness import Words
+
+Choose = Callable[[Words, Int[Array, ""], PyTree, Float[Array, "d n"]], tuple[PyTree, Float[Array, "a n"]]]
+"""(key words, step, memory, observation) → (memory, action); exploration draws from the words."""
+
+
+class Act(NamedTuple):
+    """How rollouts choose actions."""
+
+    start: Callable[[int], PyTree]
+    """What so many rollouts remember before their first step, batch last."""
+    choose: Choose
+
+
+HowToAct = Callable[[Any], Act]
+"""From a policy to how it acts; a function of a module, because programs are kept by it."""
+
+
+def remembers(policy: Any) -> TypeGuard[Remembering]:
+    """Whether the policy has a memory: a method `start` and a method `step`."""
+    return isinstance(policy, Remembering) and not isinstance(policy, type)
+
+
+def acting_with(policy: Policy) -> Act:
+    """Act with the policy's mean: no exploration."""
+    if remembers(policy):
+        return Act(policy.start, lambda _key, _t, memory, observation: policy.step(memory, observation))
+    return without_memory(lambda _key, _t, observation: policy(observation))
+
+
+def without_memory(choose: Callable[[Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]) -> Act:
+    """Act on what is seen alone."""
+    return Act(lambda _: (), lambda key, t, memory, observation: (memory, choose(key, t, observation)))
