@@ -77,8 +77,8 @@ def _speed(env: Env) -> None:
     for n in ROWS:
         policy = find_candidate(jax.random.key(SEED), env, as_solver(Analytic(iterations=1)), 2).policy
         rows = Rows(env.domain.sample(jax.random.key(1), n), jax.random.split(jax.random.key(2), n))
-        forward = best_seconds(lambda: _returns(env, policy, rows))  # noqa: B023
-        now, last = (best_seconds(lambda: _gradient(s, env, policy, rows)) for s in (Analytic(), LastVersion()))  # noqa: B023
+        forward = best_seconds(lambda: returns_of(env, policy, rows))  # noqa: B023
+        now, last = (best_seconds(lambda: gradient_of(s, env, policy, rows)) for s in (Analytic(), LastVersion()))  # noqa: B023
         rates = [n * env.max_steps / seconds / 1e6 for seconds in (forward, now, last)]
         table.add_row(
             str(n), f"{rates[0]:.1f}", f"{rates[1]:.2f}", f"{now / forward:.1f}", f"{rates[2]:.2f}",
@@ -116,10 +116,12 @@ def _reached(env: Env, solver: Analytic, candidate: Policy, problems: int) -> tu
 
 
 @eqx.filter_jit
-def _returns(env: Env, policy: Policy, rows: Rows) -> Any:
+def returns_of(env: Env, policy: Policy, rows: Rows) -> Any:
+    """Forward alone."""
     return rollout.summed(env, acting_with(policy), rows.domains, rows.keys)[0]
 
 
 @eqx.filter_jit
-def _gradient(solver: Analytic, env: Env, policy: Policy, rows: Rows) -> Any:
+def gradient_of(solver: Analytic, env: Env, policy: Policy, rows: Rows) -> Any:
+    """Forward and back."""
     return jax.value_and_grad(solver.loss)(policy, env, rows)

@@ -13,8 +13,8 @@ import scipy.linalg
 
 from spota import policies
 from spota.envs import make
+from spota.policies.architecture import widened
 from spota.policies.lqr import linearise
-from spota.policies.network import widened
 from spota.sim import rollout
 
 CART_POLE, BALL = make("cart-pole"), make("ball-balancer")
