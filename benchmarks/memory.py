@@ -7,6 +7,7 @@ update. Trained policies are kept in `runs/memory`, one after the other, so that
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import jax
 import numpy as np
@@ -19,10 +20,12 @@ from spota.envs import make
 from spota.files.blocks import from_arrays, to_arrays
 from spota.policies import Architecture, Network, new_network
 from spota.polopt import MANY_DOMAINS, default_solver
+from spota.polopt.analytic import Analytic
 from spota.polopt.rows import Rows
 from spota.polopt.solve import solve
 from spota.runs.directory import Run
 from spota.sim.env import Env, Platform
+from spota.sim.rollout import pure
 
 HIDDEN = (32, 32)
 WAYS = {
@@ -42,7 +45,7 @@ def main(platforms: Sequence[str] = (), seeds: Sequence[int] = ()) -> None:
     """Both platforms of the paper, or those named."""
     for name in platforms or ("cart-pole", "ball-balancer"):
         env = make(name)
-        _speed(env)
+        _speed(pure(env))
         for seed in seeds or SEEDS:
             _earnings(env, seed)
 
@@ -89,7 +92,7 @@ def _speed(env: Env) -> None:
     for column in ("the policy acts on", "forward", "and back"):
         table.add_column(column, justify="left" if column.startswith("the") else "right")
     rows = Rows(env.domain.sample(jax.random.key(1), ROWS), jax.random.split(jax.random.key(2), ROWS))
-    solver = default_solver(env)
+    solver = cast(Analytic, default_solver(env))
     for name, architecture in WAYS.items():
         policy = new_network(jax.random.key(0), env, architecture)
         forward = _cpu_seconds(lambda: returns_of(env, policy, rows))  # noqa: B023

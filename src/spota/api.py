@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import jax
 import jax.numpy as jnp
@@ -27,9 +27,9 @@ from spota.runs import config
 from spota.runs.plan import OWN, Plan, complete, flag_tables
 from spota.show.live import Live
 from spota.sim import devices
-from spota.sim.acting import remembers
+from spota.sim.acting import followed, remembers
 from spota.sim.checks import check_env, check_policy
-from spota.sim.env import Platform, Policy
+from spota.sim.env import Platform, Policy, Reactive
 from spota.sim.objects import recorded
 from spota.text import suggest
 
@@ -165,9 +165,8 @@ def identity(policy: Policy, env: Platform) -> str:
 def _done(policy: Policy, seen: Float[Array, "d n"]) -> Float[Array, "*T a n"]:
     """What a policy does when it sees this; one with memory sees it in several orders, one after the other."""
     if not remembers(policy):
-        return policy(seen)
-    orders = jnp.stack([jnp.roll(seen, shift, axis=1) for shift in range(TRIED)])
-    return jax.lax.scan(policy.step, policy.start(seen.shape[1]), orders)[1]
+        return cast(Reactive, policy)(seen)
+    return followed(policy, jnp.stack([jnp.roll(seen, shift, axis=1) for shift in range(TRIED)]))
 
 
 def _check_preset(preset: str) -> None:

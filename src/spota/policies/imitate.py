@@ -14,8 +14,8 @@ from spota.policies.architecture import USUAL, Architecture, Network, new_networ
 from spota.policies.network import FNN, scaled
 from spota.policies.stacked import Stacked, after
 from spota.sim import rollout
-from spota.sim.acting import acting_with, remembers
-from spota.sim.env import Platform, Policy, Trajectories
+from spota.sim.acting import followed, remembers
+from spota.sim.env import Platform, Policy, Reactive, Trajectories
 
 BATCH = 4096
 """Observations in one Adam step."""
@@ -111,16 +111,11 @@ def _look(
     if remembers(teacher):
         actions = jnp.swapaxes(_followed(teacher, seen.observations), 0, 1).reshape(len(env.actions), -1)
     else:
-        actions = teacher(observations)
+        actions = cast(Reactive, teacher)(observations)
     return inputs, jnp.clip(actions, -1.0, 1.0), seen.alive.reshape(-1)
 
 
-@eqx.filter_jit
-def _followed(teacher: Policy, observations: Float[Array, "T d n"]) -> Float[Array, "T a n"]:
-    """What a policy with memory would do at each step of what someone else sees."""
-    act = acting_with(teacher)
-    start = act.start(observations.shape[-1])
-    return jax.lax.scan(lambda memory, now: act.choose(None, None, memory, now), start, observations)[1]
+_followed = eqx.filter_jit(followed)
 
 
 @eqx.filter_jit

@@ -127,7 +127,7 @@ def _policy(about: dict[str, Any], arrays: list[Any], contract: Contract) -> Sto
     cell, layers = (arrays[:3], arrays[3:]) if kind == "Recurrent" else ([], arrays)
     weights, biases = tuple(layers[: len(layers) // 2]), tuple(layers[len(layers) // 2 :])
     if kind == "Recurrent":
-        return Recurrent(weights, biases, *cell, contract)
+        return Recurrent(weights, biases, cell[0], cell[1], cell[2], contract)
     if kind == "Stacked":
         return Stacked(weights, biases, contract, about["memory"], about["stride"])
     return FNN(weights, biases, contract)

@@ -21,7 +21,7 @@ from spota.polopt.rows import AXIS, Rows, Tree, all_rows, mean_over_devices, my_
 from spota.polopt.smoothing import smoothed
 from spota.polopt.soap import scale_by_soap
 from spota.sim import randomness, rollout
-from spota.sim.acting import Act, acting_with
+from spota.sim.acting import Act, acting_with, stepping
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env, Policy
 
@@ -199,15 +199,15 @@ def _through_actions(
     """The gradient of the policy's parameters from that of its actions, on what it saw."""
 
     def pulled(policy):
-        act = acting_with(policy)
+        start, step = stepping(policy)
 
-        def step(carry, now):
+        def pulled_step(carry, now):
             (memory, total), (observation, pull) = carry, now
-            memory, action = act.choose(None, None, fading(memory, horizon), observation)
+            memory, action = step(fading(memory, horizon), observation)
             return (memory, total + (pull * action).sum()), None
 
-        start = act.start(seen.shape[-1]), jnp.zeros(())
-        return jax.lax.scan(step, start, (jax.lax.stop_gradient(seen), pull))[0][1]
+        begin = start(seen.shape[-1]), jnp.zeros(())
+        return jax.lax.scan(pulled_step, begin, (jax.lax.stop_gradient(seen), pull))[0][1]
 
     return jax.grad(pulled)(policy)
 

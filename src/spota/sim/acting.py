@@ -4,11 +4,12 @@ What a policy without memory remembers is an empty tuple: its programs are those
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, cast
 
+import jax
 from jaxtyping import Array, Float, Int, PyTree
 
-from spota.sim.env import Policy, Remembering
+from spota.sim.env import Policy, Reactive, Remembering
 from spota.sim.randomness import Words
 
 Choose = Callable[[Words, Int[Array, ""], PyTree, Float[Array, "d n"]], tuple[PyTree, Float[Array, "a n"]]]
@@ -23,6 +24,13 @@ class Act(NamedTuple):
     choose: Choose
 
 
+class Stepping(NamedTuple):
+    """What a policy that remembers does: (rollouts) → memory, and (memory, observation) → (memory, action)."""
+
+    start: Callable[[int], PyTree]
+    step: Callable[[PyTree, Float[Array, "d n"]], tuple[PyTree, Float[Array, "a n"]]]
+
+
 HowToAct = Callable[[Any], Act]
 """From a policy to how it acts; a function of a module, because programs are kept by it."""
 
@@ -32,11 +40,24 @@ def remembers(policy: Any) -> TypeGuard[Remembering]:
     return isinstance(policy, Remembering) and not isinstance(policy, type)
 
 
+def stepping(policy: Policy) -> Stepping:
+    """The policy as one that remembers; what one without memory remembers is an empty tuple."""
+    if remembers(policy):
+        return Stepping(policy.start, policy.step)
+    reactive = cast(Reactive, policy)
+    return Stepping(lambda _: (), lambda memory, observation: (memory, reactive(observation)))
+
+
+def followed(policy: Policy, observations: Float[Array, "T d n"]) -> Float[Array, "T a n"]:
+    """What the policy does if it sees this, one step after the other."""
+    start, step = stepping(policy)
+    return jax.lax.scan(step, start(observations.shape[-1]), observations)[1]
+
+
 def acting_with(policy: Policy) -> Act:
     """Act with the policy's mean: no exploration."""
-    if remembers(policy):
-        return Act(policy.start, lambda _key, _t, memory, observation: policy.step(memory, observation))
-    return without_memory(lambda _key, _t, observation: policy(observation))
+    start, step = stepping(policy)
+    return Act(start, lambda _key, _t, memory, observation: step(memory, observation))
 
 
 def without_memory(choose: Callable[[Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]) -> Act:

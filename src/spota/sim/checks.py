@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.errors import ConcretizationTypeError, TracerArrayConversionError, TracerBoolConversionError
 
-from spota.sim.acting import acting_with, remembers
+from spota.sim.acting import remembers, stepping
 from spota.sim.env import Env, Platform, Policy, Signal
 from spota.text import suggest
 
@@ -53,12 +53,12 @@ def check_policy(env: Platform, policy: Policy) -> None:
             "with the methods start and step."
         )
     seen = jax.ShapeDtypeStruct((len(env.observations), SEVERAL), jnp.float32)
-    act = acting_with(policy)
+    start, step = stepping(policy)
     with _in_plain_words(f"The policy for {env.name}"):
-        memory = jax.eval_shape(lambda: act.start(SEVERAL))
-        found = jax.eval_shape(lambda m, o: act.choose(None, None, m, o), memory, seen)  # type: ignore[arg-type]
-    _check_memory(memory, found[0])
-    _check_action(env, found[1])
+        memory = jax.eval_shape(lambda: start(SEVERAL))
+        later, action = jax.eval_shape(lambda m, o: step(m, o), memory, seen)
+    _check_memory(memory, later)
+    _check_action(env, action)
 
 
 def _check_action(env: Platform, action: Any) -> None:

@@ -13,7 +13,7 @@ from spota import policies
 from spota.policies import Architecture, Recurrent, Stacked, architecture_of, fingerprint, new_network
 from spota.policies.architecture import holds, widened
 from spota.policies.imitate import imitate
-from spota.sim.acting import acting_with
+from spota.sim.acting import followed
 
 ENV = PointMass()
 SEEN = jax.random.normal(jax.random.key(1), (9, 2, 5))
@@ -31,8 +31,7 @@ def lively(architecture: Architecture, key: int = 0):
 
 def actions(policy) -> np.ndarray:
     """What it does in nine steps."""
-    act = acting_with(policy)
-    return np.asarray(jax.lax.scan(lambda m, o: act.choose(None, None, m, o), act.start(SEEN.shape[-1]), SEEN)[1])
+    return np.asarray(followed(policy, SEEN))
 
 
 def layers(policy, x):
@@ -68,12 +67,8 @@ def test_units_follow_with_their_own_lags():
 def test_a_new_memory_does_nothing_yet_but_can_learn(architecture):
     plain, new = (new_network(jax.random.key(0), ENV, a) for a in (Architecture((4,)), architecture))
     np.testing.assert_allclose(actions(new), actions(plain), atol=1e-6)
-    slope = jax.grad(lambda p: _scanned(p).sum())(new)
+    slope = jax.grad(lambda p: followed(p, SEEN).sum())(new)
     assert np.abs(slope.weights[0][:, 2:]).max() > 0
-
-
-def _scanned(policy):
-    return jax.lax.scan(policy.step, policy.start(5), SEEN)[1]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +145,7 @@ def test_what_is_no_memory_is_refused():
         ({"memory": 300, "stride": 4}, "1196 steps"),
     ):
         with pytest.raises(ValueError, match=words):
-            Architecture(**wrong)
+            Architecture((16, 16), **wrong)
 
 
 class Mean(eqx.Module):
@@ -164,9 +159,8 @@ class Mean(eqx.Module):
 
 
 def test_a_stack_imitates_what_a_single_observation_cannot_show():
-    few = {"rounds": 2, "steps": 400, "domains": 12}
     plain, stacked = (
-        imitate(jax.random.key(0), ENV.with_effects(), Mean(), architecture, **few)
+        imitate(jax.random.key(0), ENV, Mean(), architecture, rounds=2, steps=400, domains=12)
         for architecture in (Architecture((8,)), Architecture((8,), 2))
     )
     assert isinstance(stacked.policy, Stacked)
