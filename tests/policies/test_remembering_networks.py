@@ -155,7 +155,7 @@ class Mean(eqx.Module):
         return jnp.zeros(n)
 
     def step(self, last, observation):
-        return observation[0], -0.4 * (observation[:1] + last)
+        return observation[0], -0.4 * (observation[0] + last)[None]
 
 
 def test_a_stack_imitates_what_a_single_observation_cannot_show():

@@ -51,7 +51,8 @@ def stepping(policy: Policy) -> Stepping:
 def followed(policy: Policy, observations: Float[Array, "T d n"]) -> Float[Array, "T a n"]:
     """What the policy does if it sees this, one step after the other."""
     start, step = stepping(policy)
-    return jax.lax.scan(step, start(observations.shape[-1]), observations)[1]
+    # A method of a module that is traced cannot be a key of jax's caches; a function around it can.
+    return jax.lax.scan(lambda memory, now: step(memory, now), start(observations.shape[-1]), observations)[1]
 
 
 def acting_with(policy: Policy) -> Act:
