@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 from spota import envs, policies
-from spota.certify import looks
+from spota.certify import line_up, looks
 from spota.certify.certificate import Certificate
 from spota.cli import main
 from spota.envs import catapult
