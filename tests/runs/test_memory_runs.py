@@ -51,8 +51,7 @@ def test_a_policy_with_memory_is_assessed_with_references_that_remember(trained)
     policy = new_network(jax.random.key(7), PointMass(), Architecture((3,), 2))
     told = {"candidate": FEW, "reference": FEW, "against": [trained[1].policy]}
     small = {k: v for k, v in SMALL.items() if k not in ("max_iterations", "n_c")}
-    heard = []
-    found = spota.assess(policy, FILE, preset="quick", settings={**small, "n_c": 4}, report=heard.append, **told)
+    found = spota.assess(policy, FILE, preset="quick", settings={**small, "n_c": 4}, **told)
     assert found.imitation is None
     assert {"the policy", "our candidate", "policy 1"} <= set(found.certificate.starts)
 

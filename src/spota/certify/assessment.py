@@ -1,6 +1,6 @@
 """A certificate for a policy that exists already, whoever trained it: where its references start from, and the rest.
 
-found = assess_policy(jax.random.key(0), env, policy, Analytic(), candidate=Analytic(), against={"runs/a": other})
+found = assess_policy(key, env, policy, Analytic(), candidate_solver=Analytic(), against={"runs/a": other})
 print(found.certificate)
 
 Each reference starts, on its own domains, from the best of all policies that there are: the assessed one, candidates of
@@ -22,7 +22,7 @@ from spota.certify.settings import Spota, constant
 from spota.certify.starts import best_starts
 from spota.policies import Network, Stored
 from spota.policies.imitate import Imitation
-from spota.polopt.solver import AnyOptimizer, as_solver
+from spota.polopt.solver import AnySolver, as_solver
 from spota.sim.acting import remembers
 from spota.sim.env import Platform, Policy
 from spota.text import figure
@@ -46,27 +46,27 @@ def assess_policy(
     key: Key[Array, ""],
     env: Platform,
     policy: Policy,
-    optimizer: AnyOptimizer,
+    solver: AnySolver,
     settings: Spota | None = None,
     *,
-    candidate: AnyOptimizer | None = None,
+    candidate_solver: AnySolver | None = None,
     against: Mapping[str, Policy] | None = None,
     memo: Memo = compute,
-    report: Listener | None = None,
+    listener: Listener | None = None,
 ) -> Assessment:
-    """A certificate for a policy that exists already, from references on n_r domains each that `optimizer` trains.
+    """A certificate for a policy that exists already, from references on n_r domains each that `solver` trains.
 
     Each reference starts from the best, on its own domains, of: the policy itself; candidates of our own, which
-    `candidate` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. What is no
-    network of the policy's depth is imitated by one, and a narrow network is widened first. They all have the policy's
-    memory, if it has one. References are compared with the policy itself in all cases.
+    `candidate_solver` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. What
+    is no network of the policy's depth is imitated by one, and a narrow network is widened first. They all have the
+    policy's memory, if it has one. References are compared with the policy itself in all cases.
     """
     settings, known = replace(settings or Spota(), spend_alpha="none"), dict(against or {})  # one policy, one test
     for one in (policy, *known.values()):
         if isinstance(one, Stored):
             one.contract.check(env)
-    run = Procedure(key, env, as_solver(candidate or optimizer), optimizer, settings, constant, memo, report)
-    networks, imitations = line_up(run, policy, known, with_own=candidate is not None)
+    run = Procedure(key, env, as_solver(candidate_solver or solver), solver, settings, constant, memo, listener)
+    networks, imitations = line_up(run, policy, known, with_own=candidate_solver is not None)
 
     def notes(starts: Mapping[str, int]) -> tuple[str, ...]:
         return (*_doubts(env, imitations, starts), *_without_memory(policy, networks))
@@ -96,6 +96,6 @@ def _without_memory(policy: Policy, networks: Mapping[str, Network]) -> Iterator
     """References that remember nothing are no match for a policy that does."""
     if remembers(policy) and not any(remembers(network) for network in networks.values()):
         yield (
-            "The policy has a memory, and its references have none, because their optimizer trains none: what the "
+            "The policy has a memory, and its references have none, because their solver trains none: what the "
             "policy loses may look too small."
         )

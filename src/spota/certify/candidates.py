@@ -21,7 +21,7 @@ from spota.files.blocks import Arrays, from_arrays, to_arrays
 from spota.policies import Network, first_policy
 from spota.policies.architecture import USUAL, Architecture, new_network
 from spota.polopt.imitating import imitation_progress
-from spota.polopt.solve import Report, Solution
+from spota.polopt.solve import Solution, Watch
 from spota.polopt.solver import Solver
 from spota.sim.env import Platform
 
@@ -45,7 +45,7 @@ def find_candidate(
     solver: Solver,
     n_c: int,
     init: Any = None,
-    report: Report | None = None,
+    watch: Watch | None = None,
     architecture: Architecture = USUAL,
     trainings: int = 1,
 ) -> Candidate:
@@ -56,7 +56,7 @@ def find_candidate(
     domains = env.domain.sample(k_domains, n_c)  # SPOTA_cand_DR
     problems = {name: jnp.broadcast_to(column, (trainings, n_c)) for name, column in domains.items()}
     inits = jax.tree.map(lambda *leaves: jnp.stack(leaves), *new)
-    found = solver(k_solves, env, problems, inits, report)  # SPOTA_optpol_cand
+    found = solver(k_solves, env, problems, inits, watch)  # SPOTA_optpol_cand
     order = np.argsort(-np.asarray(found.score.returns), kind="stable")
     rivals = {rival_name(i): _one(found.policy, k) for i, k in enumerate(order[1:].tolist(), 1)}
     return Candidate(Solved(domains, _solution(found, int(order[0]))), rivals)
@@ -81,8 +81,8 @@ def trained_candidate(
     if init is None and s.start == "controller":
         init = _imitation(run, iteration, key, architecture, imitation)
 
-    def make(report: Report) -> Arrays:
-        found = find_candidate(key, run.env, run.candidate, n_c, init, report, architecture, s.trainings)
+    def make(watch: Watch) -> Arrays:
+        found = find_candidate(key, run.env, run.candidate_solver, n_c, init, watch, architecture, s.trainings)
         return {**found.solved.to_arrays(), **to_arrays(dict(found.rivals))}
 
     like = new_network(key, run.env, architecture) if init is None else init
@@ -96,8 +96,8 @@ def _imitation(run: Procedure, iteration: int, key: Key[Array, ""], architecture
     _, k_init, _ = jax.random.split(key, 3)
     start = run.settings.start
 
-    def make(report: Report) -> Arrays:
-        found = first_policy(k_init, run.env, start, architecture, lambda one: report(imitation_progress(one)))
+    def make(watch: Watch) -> Arrays:
+        found = first_policy(k_init, run.env, start, architecture, lambda one: watch(imitation_progress(one)))
         return to_arrays(found)
 
     return from_arrays(run.block(iteration, block, 0, make), new_network(key, run.env, architecture))

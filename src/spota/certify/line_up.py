@@ -34,7 +34,7 @@ def line_up(
     """All that a reference may start from, as networks of one architecture, and those of them that are imitations."""
     k_policy, *k_known = jax.random.split(run.keys(1).imitation, 1 + len(known))
     architecture = common((policy, *known.values()), run.settings.architecture)
-    if not trains_memory(run.references):
+    if not trains_memory(run.reference_solver):
         architecture = Architecture(architecture.hidden)
     network, imitation = _network(run, k_policy, policy, architecture, "imitation")
     networks, imitations = {ITSELF if imitation is None else IMITATED: network}, {IMITATED: imitation}

@@ -10,7 +10,7 @@ from spota.analysis.attribution import Explanation
 from spota.analysis.worst import WorstDomain
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import contestants, domains_of
+from spota.commands.sources import OtherTable, contestants, domains_of
 from spota.files.atomic import check_writable, plain, write_json
 
 SHOWN = 8
@@ -24,6 +24,7 @@ def explain(
         str | None, tyro.conf.arg(metavar="ENV", help_behavior_hint="(default: what the policy file was made for)")
     ] = None,
     samples: int = 1000,
+    domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     noise: bool = True,
     seed: int = 0,
@@ -44,6 +45,8 @@ def explain(
         policy: A run directory, a policy file, a controller (pd, lqr, energy), or FILE.py:NAME, which executes it.
         env: The platform, if the policy does not know it; FILE.py:NAME is one of your own.
         samples: Domains behind each figure; four times as many halve the intervals.
+        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
+            a run that has one, or the platform's name for its own.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
             one. Shares of the variance need draws of their own.
         noise: Observation noise.
@@ -51,7 +54,7 @@ def explain(
         out: Where explanation.json goes.
         json: Print one JSON document instead of words and tables.
     """
-    platform, chosen = contestants((policy,), env, noise)
+    platform, chosen = contestants((policy,), env, noise, domain)
     (name, subject), source = next(iter(chosen.items())), Path(policy)
     drawn = None
     if on is not None:

@@ -9,6 +9,7 @@ import tyro
 from spota import policies
 from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import console, print_json
+from spota.commands.sources import OtherTable
 from spota.envs import make
 from spota.show import animation
 
@@ -18,6 +19,7 @@ def play(
     /,
     policy: str = "lqr",
     domains: int = 1,
+    domain: OtherTable = None,
     seed: int = 0,
     noise: bool = True,
     out: Path | None = None,
@@ -29,6 +31,8 @@ def play(
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         policy: A controller (pd, lqr, energy), a policy file, a run directory, or FILE.py:NAME.
         domains: How many rollouts side by side; the first is on the nominal domain, the others on random ones.
+        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
+            a run that has one.
         seed: The same seed gives the same domains, start states and noise.
         noise: Observation noise, as in the paper.
         out: The file to write, .html or .gif (default runs/ENV-POLICY.html).
@@ -36,7 +40,7 @@ def play(
     """
     if domains < 1:
         raise ValueError(f"--domains {domains}: ask for at least 1 rollout.")
-    platform = make(env, noise=noise)
+    platform = make(env, noise=noise, domain=domain)
     chosen = policies.find(policy, platform)
     target = out or Path("runs") / f"{platform.name}-{Path(policy).stem}.html"
     k_domains, k_start = evaluation_keys(seed)

@@ -25,10 +25,10 @@ def first_policy(
     env: Platform,
     start: Start,
     architecture: Architecture = USUAL,
-    report: Callable[[Round], None] | None = None,
+    watch: Callable[[Round], None] | None = None,
 ) -> Network:
-    """The policy before the first update; `report` hears of every round of an imitation."""
+    """The policy before the first update; `watch` hears of every round of an imitation."""
     if start == "new":
         return new_network(key, env, architecture)
-    found = imitate(key, env, own_controller(env), Architecture(architecture.hidden), rounds=ROUNDS, report=report)
+    found = imitate(key, env, own_controller(env), Architecture(architecture.hidden), rounds=ROUNDS, watch=watch)
     return remembering(key, cast(FNN, found.policy), architecture)  # controllers act on what they see alone

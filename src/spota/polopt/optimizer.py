@@ -92,16 +92,16 @@ def refuse_host(optimizer: Optimizer, env: Platform) -> None:
         )
 
 
-def trains_memory(optimizer: Any) -> bool:
+def trains_memory(solver: Any) -> bool:
     """Whether it can train policies that remember; somebody's own function is believed to."""
-    return getattr(optimizer, "with_memory", True)
+    return getattr(solver, "with_memory", True)
 
 
-def refuse_memory(optimizer: Any) -> None:
-    """Refuse an optimizer that cannot train policies with a memory."""
-    if not trains_memory(optimizer):
+def refuse_memory(solver: Any) -> None:
+    """Refuse a solver that cannot train policies with a memory."""
+    if not trains_memory(solver):
         raise ValueError(
-            f"{type(optimizer).__name__} learns from single observations, so it cannot train a policy with a memory; "
+            f"{type(solver).__name__} learns from single observations, so it cannot train a policy with a memory; "
             "train with --solver analytic, or leave the memory out."
         )
 
@@ -141,4 +141,4 @@ class Progress:
     metrics: dict[str, np.ndarray]
 
 
-Report = Callable[[Progress], None]
+Watch = Callable[[Progress], None]
