@@ -33,7 +33,7 @@ from spota.polopt.cma_es import SepCMAES
 from spota.polopt.ppo import PPO
 from spota.runs import plan, training
 from spota.runs.certifying import describe_result
-from spota.runs.config import ALGORITHMS, SOLVERS, Preset, from_flags
+from spota.runs.config import ALGORITHMS, SOLVERS, Preset, Table, from_flags
 from spota.runs.platforms import planned
 from spota.text import duration, suggest
 
@@ -71,6 +71,8 @@ def train(
     domain: OtherTable = None,
     seed: Annotated[int | None, flag("0", "N")] = None,
     hidden: Annotated[tuple[int, ...], flag("16 16", "SIZE ...")] = (),
+    memory: Annotated[int | None, flag("1", "N")] = None,
+    recurrent: Annotated[int | None, flag("none", "UNITS")] = None,
     start: Annotated[str | None, choice(START, get_args(Start))] = None,
     config: Annotated[Path | None, flag("none", "FILE.toml", about=CONFIG_HELP)] = None,
     settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
@@ -100,6 +102,8 @@ def train(
         nominal: Train on the nominal domain only, as often as there would be random ones; not for spota.
         seed: The same seed gives the same result.
         hidden: Sizes of the network's hidden layers.
+        memory: Let the policy act on the last N observations and its own actions between them; references do, too.
+        recurrent: Give the network so many units that remember; references have them, too.
         start: What the network is before it is trained: new, or an imitation of the platform's classical controller.
         out: The run directory.
         resume: A run directory to go on with; nothing else needs to be said.
@@ -113,18 +117,18 @@ def train(
     once = {"domains": domains, "nominal": nominal or None}
     if name == "spota":
         _refuse(once, "spota: write e.g. --set spota.n_c=10")
-        chosen = plan.resolve(file, {**flags, "solver": solver}, _layers(settings, beta, max_minutes, hidden, start))
+        told = plan.flag_tables(beta, max_minutes, hidden, memory=memory, recurrent=recurrent)
+        chosen = plan.resolve(file, {**flags, "solver": solver}, _layers(settings, told, start))
         return _until_certified(chosen, directory, tensorboard, report, json)
     _refuse({"solver": solver, "beta": beta, "max-minutes": max_minutes}, f"{name}: it is for --algo spota")
-    flags |= {**once, "hidden": hidden or None, "start": start, "optimizer": from_flags(settings)}
+    flags |= {**once, "hidden": hidden or None, "memory": memory, "recurrent": recurrent}
+    flags |= {"start": start, "optimizer": from_flags(settings)}
     return _once(training.resolve(file, flags), directory, tensorboard, json)
 
 
-def _layers(
-    settings: tuple[str, ...], beta: float | None, max_minutes: float | None, hidden: tuple[int, ...], start: str | None
-) -> Sequence[plan.Layer]:
+def _layers(settings: tuple[str, ...], told: Table, start: str | None) -> Sequence[plan.Layer]:
     """What the flags say about SPOTA, each with its name."""
-    layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes, hidden))]
+    layers = [("--set", from_flags(settings)), ("the flags", told)]
     return [*layers, ("--start", {"spota": {"start": start}})] if start else layers
 
 
