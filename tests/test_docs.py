@@ -181,6 +181,12 @@ def test_a_policy_of_ones_own_balances(capsys):
     assert int(re.findall(r"feedback: (\d+) of 2500, 100% survived", said)[0]) > 2300
 
 
+def test_a_policy_with_a_memory_of_ones_own_balances(capsys):
+    runpy.run_path(str(ROOT / "examples" / "own_memory.py"), run_name="__main__")
+    filtered, plain = (int(earned) for earned in re.findall(r": (\d+) of 2500, 100% survived", capsys.readouterr().out))
+    assert 2300 < filtered < plain  # a filter delays
+
+
 def test_the_cart_pole_in_mujoco_earns_what_ours_does(capsys):
     pytest.importorskip("mujoco")
     runpy.run_path(str(ROOT / "examples" / "mujoco_cart_pole.py"), run_name="__main__")

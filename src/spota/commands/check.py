@@ -37,8 +37,6 @@ def check(
 
     Args:
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one.
         json: Print one JSON document instead of a table.
     """
     platform = make(env, domain=domain)

@@ -120,61 +120,58 @@ def gymnasium(
             reward=(-16.3, 0.0),
         )
 
-    ξ reaches it in one of three ways: `apply`; or, if the environment has an attribute `domain_parameters` with the
-    names, `reset(options={"domain": {…}})`; or, if the names are arguments of its constructor, a new environment per
-    domain. Parameters that the effects use (a delay, an offset) are not given to the environment.
+    ξ reaches it by `apply`; or, if the environment has `domain_parameters` with the names, by `reset(options={"domain":
+    {…}})`; or as arguments of its constructor. What the effects use (a delay, an offset) is not given to it.
 
     Args:
         env: An id, or a class or function that returns an environment; with `vector`, one that takes `num_envs`.
         domain: The table of distributions.
         reward: The lowest and the highest reward of a step; the bounds of a certificate rest on them.
-        apply: Called as apply(env, xi) before every reset; `env` is what was made, wrappers included, and `xi` has one
-            number per name. Of a vector environment, `xi` has arrays.
+        apply: apply(env, xi) before every reset; `xi` has a number per name, of a vector environment an array.
         observations: A `Signal` for each; needed where the space has no finite bounds.
-        actions: A `Signal` for each; by default the space's. Discrete(2) is one channel, above zero the second action;
-            Discrete(k) is k channels, of which the largest decides.
+        actions: A `Signal` for each; Discrete(2) is one channel, above zero the second action, Discrete(k) has k.
         dt: Seconds of a step; by default the environment's attribute `dt`.
         max_steps: Steps of an episode; by default the registered time limit.
-        ending: What `terminated` means: a failure or, if it is the goal, a success after which nothing more is earned.
-            With rewards below zero a failure is charged the lowest reward for every step that is left.
+        ending: What `terminated` means: a failure, charged the lowest reward if that is negative, or a success.
         effects: Noise, offset, delay and dead band between policy and environment.
         name: What the platform is called; by default the id.
         arguments: Further arguments of the constructor.
         vector: Run one vector environment of arrays instead of a loop: the id's own, or what `env` makes.
-        start: Of a vector environment, called as start(env, seeds) after the reset: sets every start state from its own
-            seed and returns the observations, one row a machine.
+        start: start(env, seeds) → observations: sets the start states of a vector environment after its reset.
         reuse: Use an environment again for other domains; False makes a new one for every episode.
-        processes: How many run machines side by side; by default as many as there are cores if a step takes more than
-            a millisecond, and none otherwise. The numbers do not depend on it.
+        processes: How many run machines side by side; by default one per core if a step takes over a millisecond.
         time_limit: Seconds after which a step counts as hanging.
     """
     called = name or (env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__))
     _check_numbers(called, reward, dt, max_steps, processes, time_limit)
-    source = _vector_source(env, called, max_steps) if vector else env
-    told, effects = dict(arguments or {}), effects or Effects()
-    with _looked_at(source, told, vector, called) as (probe, seen_space, action_space):
-        own = tuple(p for p in domain if p not in effects.parameters)
+    effects, low, high = effects or Effects(), float(reward[0]), float(reward[1])
+    told = {"source": _vector_source(env, called, max_steps) if vector else env, "arguments": dict(arguments or {})}
+    told |= {"parameters": tuple(p for p in domain if p not in effects.parameters), "apply": apply, "ending": ending}
+    told |= {"name": called, "max_steps": max_steps, "floor": min(low, 0.0), "reuse": reuse}
+    recipe, facts = _examined(env, told, vector, observations, actions, dt)
+    kind = {"vector": vector, "start": start, "processes": processes, "time_limit": time_limit}
+    return GymnasiumEnv(domain, effects, **facts, min_reward=low, max_reward=high, recipe=recipe, **kind)
+
+
+def _examined(
+    env: str | Callable[..., Any],
+    told: Mapping[str, Any],
+    vector: bool,
+    observations: Sequence[Signal] | None,
+    actions: Sequence[Signal] | None,
+    dt: float | None,
+) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe from what was told and what one environment shows, and the facts of the platform."""
+    called, source = told["name"], told["source"]
+    with _looked_at(source, told["arguments"], vector, called) as (probe, seen_space, action_space):
         sensors = observation_signals(seen_space, observations, called, None if vector else _glance(probe, seen_space))
-        steps = max_steps or _max_steps(env, probe, called)
+        steps = told["max_steps"] or _max_steps(env, probe, called)
+        way = way_of(source, told["parameters"], told["apply"], probe, called)
         recipe = Recipe(
-            name=called,
-            source=source,
-            arguments=told,
-            parameters=own,
-            way=way_of(source, own, apply, probe, called),
-            apply=apply,
-            decode=decoder_of(action_space, called),
-            channels=len(sensors),
-            ending=ending,
-            max_steps=steps,
-            floor=min(float(reward[0]), 0.0),
-            reuse=reuse,
+            **{**told, "max_steps": steps}, way=way, decode=decoder_of(action_space, called), channels=len(sensors)
         )
         facts = {"name": called, "dt": dt or _dt(probe, called), "max_steps": steps, "observations": sensors}
-        facts |= {"actions": action_signals(action_space, actions, called)}
-    facts |= {"min_reward": float(reward[0]), "max_reward": float(reward[1])}
-    kind = {"vector": vector, "start": start, "processes": processes, "time_limit": time_limit}
-    return GymnasiumEnv(domain, effects, **facts, recipe=recipe, **kind)
+        return recipe, facts | {"actions": action_signals(action_space, actions, called)}
 
 
 @dataclass(frozen=True)

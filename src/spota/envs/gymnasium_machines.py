@@ -50,7 +50,22 @@ class Episodes:
         return earned + np.where(failed, left * self.recipe.floor, 0.0), failed
 
 
-class Loop:
+class _Observed:
+    """Machines whose episodes say what is observed."""
+
+    _episodes: Episodes
+
+    def observe(self) -> Float[np.ndarray, "d n"]:
+        """The observations; of a machine that is over, its last one."""
+        return self._episodes.observation
+
+    @property
+    def diverged(self) -> Flags:
+        """Which machines have come to what is no number."""
+        return self._episodes.diverged
+
+
+class Loop(_Observed):
     """Single environments, stepped one after the other."""
 
     def __init__(
@@ -70,15 +85,6 @@ class Loop:
             self.close()
             raise
         self._episodes = Episodes(recipe, np.stack(first))
-
-    def observe(self) -> Float[np.ndarray, "d n"]:
-        """The observations; of a machine that is over, its last one."""
-        return self._episodes.observation
-
-    @property
-    def diverged(self) -> Flags:
-        """Which machines have come to what is no number."""
-        return self._episodes.diverged
 
     def step(self, command: Float[np.ndarray, "a n"], active: Flags) -> tuple[Reward, Flags]:
         """One step of every machine that is active and not over."""
@@ -131,22 +137,13 @@ class Loop:
         return observation, float(reward), bool(terminated)
 
 
-class Vector:
+class Vector(_Observed):
     """One vector environment of arrays; ξ and starts are arrays, too."""
 
     def __init__(self, recipe: Recipe, env: Any, first: Float[np.ndarray, "n d"]):
         """At the first observation."""
         self._recipe, self._env = recipe, env
         self._episodes = Episodes(recipe, first)
-
-    def observe(self) -> Float[np.ndarray, "d n"]:
-        """The observations; of a machine that is over, its last one."""
-        return self._episodes.observation
-
-    @property
-    def diverged(self) -> Flags:
-        """Which machines have come to what is no number."""
-        return self._episodes.diverged
 
     def step(self, command: Float[np.ndarray, "a n"], active: Flags) -> tuple[Reward, Flags]:
         """One step of all; machines that are inactive move along, and nobody looks at them."""

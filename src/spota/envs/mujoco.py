@@ -61,15 +61,13 @@ def mujoco(
         domain: What is random about it.
         targets: Where each parameter acts: `body/pole.mass`, `joint/slide.damping`, `geom/floor.friction[0]`,
             `actuator/u.gear[0] *` (times the compiled value), `opt.gravity[2] +`; several as a list; or a function
-            (MjSpec, value) that changes the model before it is compiled. Parameters of effects, and those that only
-            your own functions use, need none.
+            (MjSpec, value) that changes the model before it is compiled. What only effects or functions use has none.
         observations: What the policy sees: name, unit and usual range of each signal.
         observe: (simulations, ξ) → one row of n numbers for each signal.
         reward: (simulations, command, ξ) → n rewards, of the state before the step and the command [a, n] that acts.
         dt: Seconds between two decisions; a multiple of the model's timestep.
         max_steps: Decisions in an episode.
-        max_reward: No reward is above it.
-        min_reward: No reward is below it.
+        max_reward: No reward is above it, and none is below min_reward.
         failed: (simulations, ξ) → whether each of n episodes ends in failure here. A diverged one does in any case.
         start: (random numbers, qpos, qvel) → qpos and qvel of one machine; by default those of the model.
         control: (simulations, command, ξ) → one row of n numbers for each actuator; by default the command itself.
@@ -86,9 +84,8 @@ def mujoco(
     here = MuJoCoEnv(
         domain=domain, effects=effects or Effects(), name=name or _name(model), dt=dt, max_steps=max_steps,
         max_reward=max_reward, min_reward=min_reward, observations=tuple(observations),
-        actions=tuple(actions) if actions is not None else _signals(compiled), at_once=at_once,
-        time_limit=time_limit, spec=spec,
-        model_sha256=_digest(package, compiled), targets=dict(targets), derived=dict(derived or {}),
+        actions=tuple(actions) if actions is not None else _signals(compiled), at_once=at_once, time_limit=time_limit,
+        spec=spec, model_sha256=_digest(package, compiled), targets=dict(targets), derived=dict(derived or {}),
         substeps=_substeps(compiled, dt), functions=Functions(observe, reward, failed, start, control),
     )  # fmt: skip
     here.resolved  # noqa: B018, refuses targets that do not exist

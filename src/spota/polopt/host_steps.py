@@ -13,9 +13,9 @@ from spota.polopt.compiled_steps import evaluation_rows
 from spota.polopt.mesh import on_shards
 from spota.polopt.optimizer import Best, Optimizer
 from spota.polopt.rows import Rows, Score
+from spota.sim.acting import acting_with
 from spota.sim.host import HostEnv
 from spota.sim.host_groups import group_returns
-from spota.sim.rollout import acting_with
 
 ProblemDomains = dict[str, Float[Array, "P n"]]
 

@@ -7,8 +7,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from spota.sim.acting import HowToAct
 from spota.sim.host import HostEnv
-from spota.sim.host_rollout import End, GroupedDomains, HostStep, HowToAct, play
+from spota.sim.host_rollout import End, GroupedDomains, HostStep, play
 
 
 def pieces(env: HostEnv, policies: int, rollouts: int) -> Iterator[tuple[np.ndarray, int]]:

@@ -12,19 +12,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from spota.sim import randomness
+from spota.sim.acting import Act, HowToAct
 from spota.sim.checks import users_line
 from spota.sim.effects import Queue, scale_and_clip
 from spota.sim.env import Platform
 from spota.sim.host import HostDomains, HostEnv, MachineError, Machines
 from spota.sim.watchdog import WATCH, Watched, watching
 
-Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]
-"""How a rollout chooses actions: (key words, step, observation) → action; exploration draws from the words."""
-HowToAct = Callable[[Any], Act]
-"""From a policy to how it acts; a function of a module, because programs are kept by it."""
 GroupedDomains = Mapping[str, Float[Array | np.ndarray, "P _"]]
 """Domains of P groups of R rollouts, by name."""
 
@@ -72,8 +69,9 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
     Policies have a leading axis P. The caller sees to it that the machines are not too many, see `host_groups`.
     """
     words = jnp.moveaxis(randomness.words(keys), 0, 1)
-    before, arrays = _program(env, how, policies)
-    queue, heard = _empty_queue(env, keys.shape), {name: jnp.asarray(domains[name]) for name in env.effects.parameters}
+    first, before, arrays = _program(env, how, policies)
+    heard = {name: jnp.asarray(domains[name]) for name in env.effects.parameters}
+    held = _empty_queue(env, keys.shape), first(arrays, words)
     columns = {name: np.asarray(column, np.float64).reshape(-1) for name, column in domains.items()}
     with opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
         ideal = _observed(env, columns, machines)
@@ -81,7 +79,7 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
         for t in range(env.max_steps):
             if not alive.any():
                 break
-            found, queue = before(arrays, words, heard, np.int32(t), ideal, queue)
+            found, held = before(arrays, words, heard, np.int32(t), ideal, held)
             ours = _apart(env, np.asarray(found))
             with _blaming(env, columns):
                 after = _physics(env, machines, ours.reached, ideal, alive)
@@ -124,37 +122,42 @@ def _physics(
     return After(reward, np.where(alive & seen, moved, ideal), alive & whole & ~failed & seen)
 
 
-def _program(env: HostEnv, how: HowToAct, policies: Any) -> tuple[Callable, list[Any]]:
-    """The compiled step for policies of this kind, and the arrays that it takes of them."""
+def _program(env: HostEnv, how: HowToAct, policies: Any) -> tuple[Callable, Callable, list[Any]]:
+    """What policies of this kind remember at first, their compiled step, and the arrays that both take of them."""
     leaves, structure = jax.tree.flatten(policies)
     fixed = tuple(None if hasattr(leaf, "shape") else leaf for leaf in leaves)
     arrays = [jnp.asarray(leaf) for leaf, other in zip(leaves, fixed, strict=True) if other is None]
-    return _compiled(env, how, structure, fixed), arrays
+    return *_compiled(env, how, structure, fixed), arrays
 
 
 @functools.lru_cache(maxsize=PROGRAMS)
-def _compiled(env: HostEnv, how: HowToAct, structure: Any, fixed: tuple[Any, ...]) -> Callable:
+def _compiled(env: HostEnv, how: HowToAct, structure: Any, fixed: tuple[Any, ...]) -> tuple[Callable, Callable]:
     """Noise, policy, scaling, delay and dead band of all machines; one policy after the other, so that what one does
     depends on no other, to the last bit. All of it comes back as one array: each costs as much as a small product."""
 
-    def one(group, t):
-        arrays, words, domains, ideal, queue = group
+    def act_of(arrays):
         rest = iter(arrays)
-        policy = jax.tree.unflatten(structure, [next(rest) if leaf is None else leaf for leaf in fixed])
-        ours, queue = _before(env, how(policy), words, domains, t, ideal, queue)
-        return jnp.concatenate(ours), queue
+        return how(jax.tree.unflatten(structure, [next(rest) if leaf is None else leaf for leaf in fixed]))
 
-    def before(arrays, words, domains, t, ideal, queue):
+    def first(arrays, words):
+        return jax.lax.map(lambda group: act_of(group[0]).start(group[1].shape[-1]), (arrays, words))
+
+    def one(group, t):
+        arrays, words, domains, ideal, held = group
+        ours, held = _before(env, act_of(arrays), words, domains, t, ideal, held)
+        return jnp.concatenate(ours), held
+
+    def before(arrays, words, domains, t, ideal, held):
         P = words.shape[0]
         apart = jnp.moveaxis(ideal.reshape(ideal.shape[0], P, -1), 1, 0)
-        groups = arrays, words, domains, apart, queue
+        groups = arrays, words, domains, apart, held
         if P == 1:  # without the loop, which would cost as much as the policy
-            ours, queue = one(jax.tree.map(lambda x: x[0], groups), t)
-            return ours, queue[None]
-        ours, queue = jax.lax.map(lambda group: one(group, t), groups)
-        return jnp.moveaxis(ours, 0, 1).reshape(ours.shape[1], -1), queue
+            ours, held = one(jax.tree.map(lambda x: x[0], groups), t)
+            return ours, jax.tree.map(lambda x: x[None], held)
+        ours, held = jax.lax.map(lambda group: one(group, t), groups)
+        return jnp.moveaxis(ours, 0, 1).reshape(ours.shape[1], -1), held
 
-    return jax.jit(before, donate_argnums=5)
+    return jax.jit(first), jax.jit(before, donate_argnums=5)
 
 
 def _apart(env: HostEnv, found: Float[np.ndarray, "rows n"]) -> Before:
@@ -170,14 +173,15 @@ def _before(
     domains: dict[str, Float[Array, "n"]],
     t: Int[Array, ""],
     ideal: Float[Array, "d n"],
-    queue: Queue,
-) -> tuple[Before, Queue]:
-    """The order of `rollout.advance`, up to the physics."""
+    held: tuple[Queue, PyTree],
+) -> tuple[Before, tuple[Queue, PyTree]]:
+    """The order of `rollout.advance`, up to the physics; the queue of commands and the policy's memory are held."""
+    queue, memory = held
     observation = env.effects.observe(words, t, ideal, domains)
-    action = act(words, t, observation)
+    memory, action = act.choose(words, t, memory, observation)
     wanted = scale_and_clip(action, tuple(s.low for s in env.actions), tuple(s.high for s in env.actions))
     command, queue = env.effects.delay(t, queue, wanted, domains)
-    return Before(observation, action, command, env.effects.reach(command, domains)), queue
+    return Before(observation, action, command, env.effects.reach(command, domains)), (queue, memory)
 
 
 def _empty_queue(env: HostEnv, shape: tuple[int, ...]) -> Float[Array, "P slots a R"]:
