@@ -75,7 +75,22 @@ class Scores(eqx.Module):
         return np.array([np.interp(x, curve, np.asarray(self.grid)) for x, curve in curves])
 
 
-Coordinates = Linear | Scores
+class Plain(eqx.Module):
+    """The parameters themselves."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    constant: dict[str, float]
+
+    def values(self, z: Float[Array, "p"]) -> Float[Array, "p"]:
+        """As they are."""
+        return z
+
+    def domain(self, z: Float[Array, "p"]) -> dict[str, Float[Array, ""]]:
+        """All parameters by name."""
+        return _named(self, z)
+
+
+Coordinates = Linear | Scores | Plain
 
 
 def linear(table: DomainDistribution, env: Platform, rows: int = 4000) -> Linear:

@@ -3,17 +3,17 @@
 The machine is one unknown ξ in all segments of all recordings. The table says what to expect of it: mean μ and
 covariance Σ. The recordings say where it is: mean m and covariance S after both, by Gauss-Newton through the simulator.
 If the machine is one of the table, m scatters around μ with the covariance Σ − S, whatever the recordings can tell and
-what not. So t_j = (m_j − μ_j) / √(Σ_jj − S_jj) of every parameter is a standard score, and the largest one, each in units
-of what the table's own machines reach, is the test statistic. Its distribution is not assumed: machines are drawn from
-the table, simulated with the recorded commands, and estimated in the same way (a parametric bootstrap).
+what not. So t_j = (m_j − μ_j) / √(Σ_jj − S_jj) of every parameter is a standard score, and the largest one, each in
+units of what the table's own machines reach, is the test statistic. Its distribution is not assumed: machines are drawn
+from the table, simulated with the recorded commands, and estimated in the same way (a parametric bootstrap).
 
 Model error is admitted: how far off, and for how long at a time, the best machine of any kind is, inside or outside of
-the table, is taken for noise (`noise.py`), in the estimate as in the simulated recordings. So a little friction that the
-simulator lacks refuses no table; a pole of the wrong length, which no machine of the table can imitate, does.
+the table, is taken for noise (`noise.py`), in the estimate as in the simulated recordings. So a little friction that
+the simulator lacks refuses no table; a pole of the wrong length, which no machine of the table can imitate, does.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -46,9 +46,7 @@ FAR = 3.0
 """Standard deviations off that a machine must be seen at, or there is not enough excitation."""
 
 
-def applies(
-    key: jax.Array, env: Platform, recordings: Sequence[Recording], machines: int = MACHINES
-) -> Coverage:
+def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], machines: int = MACHINES) -> Coverage:
     """Whether the platform's table covers the machine of these recordings."""
     if not isinstance(env, Env):
         raise ValueError(
@@ -95,7 +93,7 @@ def _judged(
     largest = (np.abs(scores_of_null) / unit[:, None] * counts[:, None]).max(axis=0)
     p_value = (1 + int((largest >= ratio.max()).sum())) / (machines + 1)
     critical = float(np.quantile(largest, 1 - LEVEL))
-    evidence = _evidence(env, system, problem, wide, found, score[:, 0], ratio, unit, critical)
+    evidence = _evidence(env, system, wide, found, score[:, 0], ratio, unit, critical)
     bands = _bands(problem.segments, simulated, machines)
     return Coverage.judged(env.name, recordings, explained, evidence, p_value, LEVEL, machines, bands)
 
@@ -128,15 +126,12 @@ def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segment
 
 
 def _with_positions(segments: Segments, positions: np.ndarray) -> Segments:
-    return Segments(
-        segments.start, segments.commands, positions, segments.of, segments.history, segments.every
-    )
+    return Segments(segments.start, segments.commands, positions, segments.of, segments.history, segments.every)
 
 
 def _evidence(
     env: Env,
     system: Linear,
-    problem: Problem,
     wide: Estimate,
     found: Estimate,
     score: np.ndarray,
@@ -225,9 +220,7 @@ def _turned(env: Env, segments: Segments, signal: object) -> Segments:
         sign[rates[place]] = -1
     positions = segments.positions.copy()
     positions[:, place] *= -1
-    return Segments(
-        segments.start * sign, segments.commands, positions, segments.of, segments.history, segments.every
-    )
+    return Segments(segments.start * sign, segments.commands, positions, segments.of, segments.history, segments.every)
 
 
 def _hopeless(env: Env, explained: tuple[Explained, ...]) -> str:

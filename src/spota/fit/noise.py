@@ -10,8 +10,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from spota.fit.segments import AROUND, Segments
 from spota.fit.recording import is_rate, rate_of
+from spota.fit.segments import AROUND, Segments
 from spota.sim.env import Platform
 
 SMALLEST = 1e-5

@@ -27,7 +27,11 @@ Normal = tuple[Float[np.ndarray, "k k n"], Float[np.ndarray, "k n"], Float[np.nd
 
 
 def simulate(
-    env: Env, domain: dict[str, Float[Array, ""]], start: Float[Array, "d"], commands: Float[Array, "steps a"], history: int
+    env: Env,
+    domain: dict[str, Float[Array, ""]],
+    start: Float[Array, "d"],
+    commands: Float[Array, "steps a"],
+    history: int,
 ) -> Float[Array, "t q"]:
     """The positions after every step of one segment, for one machine."""
     xi = env.params(domain)
@@ -48,7 +52,7 @@ def residuals(
     positions = simulate(env, domain, start, jnp.asarray(segment.commands), segment.history)
     off = jnp.asarray(segment.positions) - positions[segment.every - 1 :: segment.every]
     turned = jnp.array([s.unit == "rad" for s in env.observations if not is_rate(s)])
-    return jnp.where(turned, wrap(off), off)
+    return jnp.where(turned[None], wrap(off), off)
 
 
 def predicted(env: Env, coordinates: Coordinates, z: Any, start: Any, segments: Segments) -> Float[np.ndarray, "t q n"]:

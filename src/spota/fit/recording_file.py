@@ -71,7 +71,13 @@ def read(path: str | Path, env: Platform, name: str | None = None) -> Recording:
 
 
 def write(
-    path: str | Path, time: np.ndarray, signals: np.ndarray, commands: np.ndarray, names: Named, inputs: Named, **about: str
+    path: str | Path,
+    time: np.ndarray,
+    signals: np.ndarray,
+    commands: np.ndarray,
+    names: Named,
+    inputs: Named,
+    **about: str,
 ) -> Path:
     """Write an archive in this format."""
     kinds = {"signals": names, "commands": inputs}
@@ -114,7 +120,11 @@ def _archive(path: Path, name: str) -> Content:
     names, inputs = (tuple((s["name"], s["unit"]) for s in about[kind]) for kind in ("signals", "commands"))
     time, signals, commands = (_numbers(name, key, arrays[key]) for key in ("time", "signals", "commands"))
     n = time.size
-    fits = time.ndim == 1 and signals.shape == (n, len(names)) and commands.shape in ((n, len(inputs)), (n - 1, len(inputs)))
+    fits = (
+        time.ndim == 1
+        and signals.shape == (n, len(names))
+        and commands.shape in ((n, len(inputs)), (n - 1, len(inputs)))
+    )
     if not fits:
         raise ValueError(
             f"{name}: {n} times, signals of shape {signals.shape} and commands of shape {commands.shape} do not fit "
