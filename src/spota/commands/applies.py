@@ -38,7 +38,7 @@ def applies(
     ] = None,
     json: bool = False,
 ) -> None:
-    """Find out whether recordings come from a machine of a table: whether a certificate speaks of your machine at all.
+    """Find out whether recordings come from a machine of a table: whether a certificate speaks of yours.
 
     The recordings are cut into half seconds, and each is simulated again from where it began, with the recorded
     commands. One machine must explain them all. Where it lies is compared with where the table's machines lie; what
@@ -111,7 +111,8 @@ def _print(env: Platform, coverage: Coverage, run: Path | None, files: list[str]
         print_table(f"{env.name}: what the best machine of any kind explains, and what the table allows", head, rows)
     if coverage.evidence:
         rows = [
-            (e.name, f"{e.near:.4g}", f"{e.low:.4g} … {e.high:.4g}", e.unit, f"{e.score:+.1f}", f"{100 * e.spread:.0f} %",
+            (e.name, f"{e.near:.4g}", f"{e.low:.4g} … {e.high:.4g}", e.unit, f"{e.score:+.1f}",
+             f"{100 * e.spread:.0f} %",
              "speaks against" if e.speaks_against else ("" if e.would_show else "would not show"))
             for e in coverage.evidence
         ]  # fmt: skip

@@ -93,7 +93,10 @@ class CartPoleState(eqx.Module):
 
 
 def motor_force(x_dot: Scalar, V: Scalar, xi: CartPoleParams) -> Scalar:
-    """F of eq_EoM_QCP, less Coulomb friction if a table has it; only the back-EMF is divided by r_mp (the paper's bracket is misplaced)."""
+    """F of eq_EoM_QCP, less Coulomb friction if a table has it.
+
+    Only the back-EMF is divided by r_mp (the paper's bracket is misplaced).
+    """
     drive = xi.eta_g * xi.K_g * xi.k_m / (xi.R_m * xi.r_mp)
     force = drive * (xi.eta_m * V - xi.K_g * xi.k_m * x_dot / xi.r_mp)
     return force if xi.F_c is None else force - xi.F_c * jnp.tanh(x_dot / SLIDING)

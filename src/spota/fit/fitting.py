@@ -185,7 +185,7 @@ def _for_each(segments: Segments, machines: int) -> Segments:
     return segments.chosen(np.tile(np.arange(segments.n), machines))
 
 
-def _estimated(problem: Problem, delays: np.ndarray, before: DomainDistribution, run: Run) -> tuple[Estimate, Noise]:
+def _estimated(problem: Problem, delays: np.ndarray, run: Run) -> tuple[Estimate, Noise]:
     """The best machine for every delay, and the noise that the best of all leaves."""
 
     def compute() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Recordings that were not fitted: what the fit predicts of them, and which assumption about errors serves them best."""
+"""Recordings that were not fitted: what a fit predicts of them, and which assumption about errors serves them."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,11 +9,11 @@ from jaxtyping import Float
 
 from spota.fit.coordinates import Plain, Scores
 from spota.fit.estimate import Estimate, Problem
-from spota.fit.noise import Noise
+from spota.fit.noise import Noise, beginnings
 from spota.fit.posterior import Sampled
 from spota.fit.prediction import jacobians, predicted
 from spota.fit.recording import measured
-from spota.fit.segments import Segments
+from spota.fit.segments import SECONDS, Segments
 from spota.sim.env import Env
 
 ROWS = 60
@@ -113,9 +113,6 @@ def _log_density(
     r: np.ndarray, J: np.ndarray, covariance: np.ndarray, S: np.ndarray, problem: Problem, noise: Noise
 ) -> float:
     """Of segments with errors that last, an uncertain machine and an uncertain beginning."""
-    from spota.fit.noise import beginnings
-    from spota.fit.segments import SECONDS
-
     spread = beginnings(problem.env, problem.noise, problem.segments, SECONDS)
     t, q, n = r.shape
     lag = np.abs(np.subtract.outer(np.arange(t), np.arange(t)))

@@ -1,8 +1,8 @@
 """Recordings in short segments, each of which begins where the machine was (multiple shooting).
 
 Half a second is long enough to see the physics and short enough that an error does not feed on itself, upright least.
-Where a segment begins is not known exactly either: positions are smoothed over a few samples, rates are their slope, and
-both are only the first guess of the estimate.
+Where a segment begins is not known exactly either: positions are smoothed over a few samples, rates are their slope,
+and both are only the first guess of the estimate.
 """
 
 from collections.abc import Sequence
@@ -42,11 +42,6 @@ class Segments(eqx.Module):
     def n(self) -> int:
         """How many."""
         return self.start.shape[-1]
-
-    @property
-    def seconds_between(self) -> int:
-        """Samples of one segment."""
-        return self.positions.shape[0]
 
     def chosen(self, index: Sequence[int] | np.ndarray) -> "Segments":
         """Some of them."""

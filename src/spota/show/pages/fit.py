@@ -16,18 +16,16 @@ def fit_page(found: Fit, command: str) -> str:
     names = ", ".join(row.name for row in known) or "nothing alone"
     held = found.held_out
     sentence = (
-        f"{len(found.fitted)} recordings of one machine identify {names}. The table has {found.sampled.z.shape[0]} whole "
-        "rows: machines that could have made them."
+        f"{len(found.fitted)} recordings of one machine identify {names}. The table has {found.sampled.z.shape[0]} "
+        "whole rows: machines that could have made them."
     )
     advice = "Read the warnings below before you rely on it." if found.warnings else ""
     facts = [
         Fact(f"{error:.3g} {unit}", f"error of {name}, half a second ahead, not fitted")
         for (name, unit), error in zip(held.signals, held.error, strict=True)
     ]
-    facts += [
-        Fact(f"{found.sampled.r_hat:.3f}", "R-hat of four chains"),
-        Fact(str(found.sampled.divergences), "divergences"),
-    ]
+    s = found.sampled
+    facts += [Fact(f"{s.r_hat:.3f}", "R-hat of four chains"), Fact(str(s.divergences), "divergences")]
     head = Head(
         f"Fit: {found.env.name}", f"{found.env.name} · a table for one machine", Verdict("Fitted", sentence, advice),
         "warned" if found.warnings else "certified", facts,
@@ -47,10 +45,8 @@ def _learned(found: Fit) -> Section:
         "Spread left: the standard deviation after the recordings over that before. What stays near 100 % is not known "
         "any better than the prior said; the recordings do not excite it, or know it only in combination."
     )
-    table = html.table(head, rows, words=(0, 1, 6))
-    return Section(
-        "learned", "Learned", "What the recordings tell", html.paragraph(about) + table + _spread_plot(found)
-    )
+    body = html.paragraph(about) + html.table(head, rows, words=(0, 1, 6)) + _spread_plot(found)
+    return Section("learned", "Learned", "What the recordings tell", body)
 
 
 def _spread_plot(found: Fit) -> str:
@@ -66,9 +62,7 @@ def _spread_plot(found: Fit) -> str:
     }
     alt = "; ".join(f"{row.name} {100 * row.ratio:.0f} %" for row in found.learned)
     traces = [line([100, 100], ends, "nothing learned", "@orange", "dash"), dots]
-    words = (
-        "What you see: how much of its spread a parameter still has. At the dashed line nothing was learned about it."
-    )
+    words = "What you see: how much of its spread a parameter still has. At the dashed line nothing was learned."
     return html.figure(Plot(traces, layout, f"Spread left: {alt}.", 110 + 26 * len(names)), words)
 
 
@@ -104,9 +98,9 @@ def _predicted(found: Fit) -> Section:
         )
     ]
     about = (
-        f"{held.segments} half seconds that were not fitted, predicted from where they began: the root mean square of the "
-        "error of the mean prediction, the same with the platform's nominal values, and the share of samples in bands that "
-        "should hold 90 %."
+        f"{held.segments} half seconds that were not fitted, predicted from where they began: the root mean square of "
+        "the error of the mean prediction, the same with the platform's nominal values, and the share of samples in "
+        "bands that should hold 90 %."
     )
     head = ("signal", "unit", "error", "nominal values", "in the 90 % bands")
     return Section(
@@ -120,7 +114,7 @@ def _doubts(found: Fit) -> Section:
         *found.warnings,
         f"Errors were taken for what serves held-out recordings better (mean log density of a sample: {log}).",
         f"An error lasts for {', '.join(f'{tau:.0f}' for tau in found.noise.tau)} samples: so many count as one.",
-        "The rows are about this machine only, as far as the recordings reach. What the simulator leaves out, no row has.",
+        "The rows are about this machine only, as far as the recordings reach; the simulator's gaps are theirs.",
         "Recordings that were fitted are no evidence for the table; ask spota applies about others.",
     ]
     return Section("doubts", "Doubts", "How far to trust it", html.items(lines))

@@ -63,8 +63,8 @@ def verdict(story: Story) -> Verdict:
     if story.void and c is not None:
         return Verdict(
             title,
-            f"Recordings show a machine that is not covered by the table of this certificate: {story.void}. For machines "
-            f"of the table it says: {_lower_first(c.sentence)}",
+            f"Recordings show a machine that is not covered by the table of this certificate: {story.void}. For "
+            f"machines of the table it says: {_lower_first(c.sentence)}",
             "Do not rely on it for that machine. Learn a table that covers it: spota fit, then spota assess --domain.",
         )
     if story.status == "trained":
