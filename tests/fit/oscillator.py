@@ -1,16 +1,20 @@
 """A mass on a spring, whose programs compile quickly: m ẍ = F − k x − c ẋ, with a delay of up to three steps."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jaxtyping import Array, Key
 
+from spota.fit.fitting import Fit, Settings, fit
 from spota.fit.recording import Recording
+from spota.runs.directory import Run
 from spota.sim.domain import DomainDistribution, Parameter
 from spota.sim.effects import ActionDelay, Effects, ObservationNoise
 from spota.sim.env import Env, Scalar, Signal
@@ -94,3 +98,12 @@ def recording(
 
 
 KEY = jax.random.key(0)
+TRUTH = {"mass": 1.12, "stiffness": 44.0, "damping": 0.5, "action_delay": 2}
+SETTINGS = Settings(warm_up=80, draws=60, held_out=0.34, seed=1)
+
+
+def fit_in(directory: Path) -> Fit:
+    """A fit of three recordings of one machine, one of which is held out."""
+    recordings = [recording(f"r{i}", seconds=5.0, seed=i, **TRUTH) for i in range(3)]
+    with Run(directory, {"env": "oscillator", **asdict(SETTINGS)}, warn=lambda text: pytest.fail(text)) as run:
+        return fit(ENV, recordings, SETTINGS, run)

@@ -51,8 +51,8 @@ def reproduce(
 ) -> None:
     """Compute a figure of the paper, or a study behind this software, anew.
 
-    convergence, sweeps and recordings train policies, each in a run directory below --out: the same command goes on with
-    what was interrupted. The full versions take hours on two cores; --quick takes minutes.
+    convergence, sweeps and recordings train policies, each in a run directory below --out: the same command goes on
+    with what was interrupted. The full versions take hours on two cores; --quick takes minutes.
 
     Args:
         what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often

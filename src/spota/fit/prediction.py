@@ -35,10 +35,11 @@ def simulate(
 ) -> Float[Array, "t q"]:
     """The positions after every step of one segment, for one machine."""
     xi = env.params(domain)
-    acting = _delayed(env, commands, domain, history)
+    columns = {name: value[None] for name, value in domain.items()}  # effects are written for batches: here, of steps
+    acting = env.effects.reach(_delayed(env, commands, domain, history).T, columns).T
 
     def body(state: Any, command: Float[Array, "a"]) -> tuple[Any, Float[Array, "q"]]:
-        state = env.step(state, tuple(env.effects.reach(command, domain)), xi)
+        state = env.step(state, tuple(command), xi)
         seen = env.observe(state, xi)
         return state, jnp.stack([jnp.asarray(y) for y, s in zip(seen, env.observations, strict=True) if not is_rate(s)])
 
