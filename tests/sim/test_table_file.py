@@ -39,7 +39,7 @@ def test_rows_that_are_left_out_are_the_platforms(tmp_path):
 def test_rows_of_an_archive_are_drawn_whole_and_make_room_for_their_delays(tmp_path):
     rows = {name: np.asarray(column) for name, column in CART_POLE.domain.sample(KEY, 5).items()}
     rows["action_delay"] = np.array([0.0, 1.0, 2.0, 3.0, 14.0])
-    np.savez(tmp_path / "rows.npz", **rows)
+    np.savez(tmp_path / "rows.npz", **rows)  # type: ignore[arg-type]
     mine = spota.make("cart-pole", domain=tmp_path / "rows.npz")
     drawn = mine.domain.sample(KEY, 50)
     both = {(float(a), float(b)) for a, b in zip(drawn["gravity"], drawn["action_delay"], strict=True)}

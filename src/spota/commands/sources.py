@@ -1,6 +1,6 @@
 """What people name on the command line: policies by file, run directory or controller, and domains by file.
 
-A platform, a policy or an optimizer of one's own is `file.py:name` or `module:name`.
+A platform, a policy or a solver of one's own is `file.py:name` or `module:name`.
 """
 
 from collections import Counter

@@ -18,7 +18,7 @@ from spota.policies.imitate import Round
 from spota.polopt import default_domains, default_hidden, default_start
 from spota.polopt.imitating import imitation_progress
 from spota.polopt.rows import Score
-from spota.polopt.solve import Progress, Report, Solution, solve
+from spota.polopt.solve import Progress, Solution, Watch, solve
 from spota.runs import config
 from spota.runs.directory import Run
 from spota.runs.platforms import keep_table, planned, table_digest
@@ -35,7 +35,7 @@ UNSEEN = 500
 WORST = 0.2
 """The share of the returns whose mean says how bad it gets."""
 
-Listen = Callable[[str, int], Report]
+Listen = Callable[[str, int], Watch]
 """(name of a block that begins, its domains) → who hears of its progress."""
 
 
@@ -181,8 +181,8 @@ def train(settings: Training, run: Run, listen: Listen | None = None) -> Trained
     n = settings.domains
     domains = env.domain.nominal(n) if settings.nominal else env.domain.sample(k_domains, n)
     init, imitating = _first(settings, env, k_init, run, listen)
-    report = listen("training", n) if listen else None
-    found = run.block("solution", lambda: _solve(settings, env, k_solve, domains, init, run, report))
+    watch = listen("training", n) if listen else None
+    found = run.block("solution", lambda: _solve(settings, env, k_solve, domains, init, run, watch))
     solution = from_arrays(found, _like(init))
     unseen, keys = env.domain.sample(k_unseen, UNSEEN), jax.random.split(k_rollouts, (UNSEEN, 1))
     outcome = returns(env, solution.policy, unseen, keys)
@@ -223,7 +223,7 @@ def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen
     new = fnn(key, env, settings.hidden)
     if settings.start == "new":
         return new, 0.0
-    report = listen("imitation", 0) if listen else None
+    watch = listen("imitation", 0) if listen else None
 
     def make_one() -> Arrays:
         began = time.perf_counter()
@@ -231,8 +231,8 @@ def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen
         def tell(one: Round):
             progress = imitation_progress(one)
             run.log(**progress_figures(progress), seconds=round(time.perf_counter() - began, 3))
-            if report is not None:
-                report(progress)
+            if watch is not None:
+                watch(progress)
 
         policy = first_policy(key, env, settings.start, settings.hidden, tell)
         return {**to_arrays(policy), "seconds": np.array(time.perf_counter() - began)}
@@ -242,7 +242,7 @@ def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen
 
 
 def _solve(
-    settings: Training, env: Platform, key: Any, domains: Domains, init: FNN, run: Run, report: Report | None
+    settings: Training, env: Platform, key: Any, domains: Domains, init: FNN, run: Run, watch: Watch | None
 ) -> Arrays:
     began, best = time.perf_counter(), None
 
@@ -250,8 +250,8 @@ def _solve(
         nonlocal best
         best = progress.policy
         run.log(**progress_figures(progress), seconds=round(time.perf_counter() - began, 3))
-        if report is not None:
-            report(progress)
+        if watch is not None:
+            watch(progress)
 
     try:
         solution = solve(settings.optimizer, key, env, domains, init, tell)

@@ -238,12 +238,12 @@ def _refuse_other_platform(directory: Path, chosen: plan.Plan) -> None:
 def _replay(chosen: plan.Plan, env: Platform, directory: Path, memo: Memo) -> None:
     key = jax.random.key(chosen.seed)
     if chosen.algo == "spota":
-        spota(key, env, chosen.candidate, chosen.spota, references=chosen.reference, memo=memo)
+        spota(key, env, chosen.candidate, chosen.spota, reference_solver=chosen.reference, memo=memo)
         return
     known = {name: policies.find(name, env) for name in chosen.against or ()}
     assess_policy(
         key, env, _assessed(chosen, env, directory), chosen.reference, chosen.spota,
-        candidate=chosen.candidate, against=known, memo=memo,
+        candidate_solver=chosen.candidate, against=known, memo=memo,
     )  # fmt: skip
 
 
