@@ -14,6 +14,7 @@ from spota.envs import make
 from spota.files.atomic import plain
 from spota.fit.fitting import Fit, Settings, describe
 from spota.fit.fitting import fit as learn
+from spota.fit.prior import prior
 from spota.fit.recording_file import read_all
 from spota.runs.directory import Run, new_directory
 from spota.sim.env import Platform
@@ -61,6 +62,7 @@ def fit(
     platform = make(env, domain=domain)
     found = read_all(recordings, platform)
     settings = Settings(widen, held_out, prior_share, warm_up, draws, seed)
+    prior(platform, widen)  # which refuses what cannot be, before there is a directory
     directory = out or new_directory(Path("runs") / f"fit-{platform.name}")
     config = {"env": env, "algo": "fit", "domain": str(domain or ""), "recordings": [r.sha256 for r in found]}
     with Run(directory, {**config, **vars(settings)}, warn=warn) as run, bar("the machine") as show:
