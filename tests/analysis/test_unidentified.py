@@ -5,8 +5,8 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-from point_mass import PointMass
 
+from point_mass import PointMass
 from spota.analysis.unidentified import Unknown, in_words, unknown
 from spota.sim.domain import Empirical
 

@@ -13,6 +13,7 @@ from spota.fit.fitting import Settings, fit
 from spota.fit.learned import combinations
 from spota.fit.posterior import Sampled
 from spota.fit.prior import prior
+from spota.runs.directory import Run
 from spota.sim import table_file
 
 
@@ -68,7 +69,11 @@ def test_a_prior_is_widened_within_what_is_possible():
     assert wide["gear_efficiency"].marginal.support[1] == 1.0
     assert wide["cart_mass"].marginal.support[0] > 0
     assert "cart_friction" in wide and "cart_friction" not in cart_pole.domain
-    for text, words in (("pole=3", "no parameter 'pole'"), ("gear_efficiency=0.5:1.2", "between"), ("x", "factor")):
+    for text, words in (
+        ("pole=3", "no parameter 'pole'"),
+        ("gear_efficiency=0.5:1.2", "between"),
+        ("x", "could not convert"),
+    ):
         with pytest.raises(ValueError, match=words):
             prior(cart_pole, (text,))
 
@@ -90,7 +95,7 @@ def test_friction_joins_only_tables_that_name_it():
     assert float(plainly.x_dot - rubbed.x_dot) == pytest.approx(env.dt / mass, rel=0.01)
 
 
-def test_settings_and_other_simulators_are_refused():
+def test_settings_and_other_simulators_are_refused(tmp_path):
     for bad in ({"held_out": 0.0}, {"prior_share": 1.0}, {"draws": 3}):
         with pytest.raises(ValueError, match="share|at least 10"):
             Settings(**bad)
@@ -98,5 +103,5 @@ def test_settings_and_other_simulators_are_refused():
 
     with pytest.raises(ValueError, match="simulated outside of jax"):
         applies(KEY, host_point_mass.HostPointMass(), [recording("a")])
-    with pytest.raises(ValueError, match="simulated outside of jax"):
-        fit(host_point_mass.HostPointMass(), [recording("a")], Settings(), None)  # type: ignore[arg-type]
+    with Run(tmp_path / "fit", {}) as run, pytest.raises(ValueError, match="simulated outside of jax"):
+        fit(host_point_mass.HostPointMass(), [recording("a")], Settings(), run)

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from spota.envs.integrate import wrap
 from spota.fit.coordinates import Coordinates
 from spota.fit.recording import is_rate
 from spota.fit.segments import Segments
@@ -52,8 +51,8 @@ def residuals(
     """Measured less simulated positions of one segment; angles by the shorter way."""
     positions = simulate(env, domain, start, jnp.asarray(segment.commands), segment.history)
     off = jnp.asarray(segment.positions) - positions[segment.every - 1 :: segment.every]
-    turned = jnp.array([s.unit == "rad" for s in env.observations if not is_rate(s)])
-    return jnp.where(turned[None], wrap(off), off)
+    turned = jnp.array([float(s.unit == "rad") for s in env.observations if not is_rate(s)])[None]
+    return off - 2 * jnp.pi * turned * jax.lax.stop_gradient(jnp.round(off / (2 * jnp.pi)))
 
 
 def predicted(env: Env, coordinates: Coordinates, z: Any, start: Any, segments: Segments) -> Float[np.ndarray, "t q n"]:
