@@ -19,7 +19,7 @@ def test_the_estimate_finds_the_machine_and_its_noise():
     segments = cut([recording("a", mass=1.15, stiffness=36.0, damping=0.8, action_delay=2)], ENV, 3)
     system = coordinates.linear(ENV.domain, ENV)
     found, noise = best_machine(Problem(ENV, system, segments, sensors(ENV)))
-    values = dict(zip(system.names, np.asarray(system.values(found.z[:, 0])), strict=True))
+    values = dict(zip(system.names, coordinates.values_of(system, found.z[:, 0]), strict=True))
     assert values["mass"] == pytest.approx(1.15, abs=0.03)
     assert values["stiffness"] == pytest.approx(36.0, abs=1.0)
     assert values["action_delay"] == pytest.approx(2.0, abs=0.3)
@@ -102,11 +102,12 @@ def test_scores_of_machines_of_the_table_are_standard():
     import dataclasses
 
     null = estimate(dataclasses.replace(problem, segments=simulated, machines=150), 4, z)
-    t, learned = covering.scores(system, null)
+    share = covering.learned(system, null)
+    t = covering.scores(system, null, share)
     for name in ("mass", "stiffness", "action_delay"):
         j = system.names.index(name)
         assert abs(t[j].mean()) < 0.35 and 0.8 < t[j].std() < 1.25, name
-    assert learned[system.names.index("colour")].max() < 1e-3
+    assert share[system.names.index("colour")] < 1e-3
 
 
 def test_lasting_errors_count_as_few():

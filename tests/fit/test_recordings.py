@@ -50,7 +50,7 @@ def test_a_segment_begins_where_the_machine_was_and_rates_are_slopes(tmp_path):
     t, signals, commands = motion()
     read = recording_file.read(written(tmp_path / "r.npz", t, signals[:, :2], commands, NAMES[:2]), CART_POLE)
     segments = cut([read], CART_POLE, 10)
-    first = 0.02  # seconds: the first beginning
+    first = 0.03  # seconds: the first beginning, after as much history as the longest delay and some steps need
     begins = first + 0.5 * np.arange(segments.n)
     np.testing.assert_allclose(segments.start[0], 0.1 * np.sin(3 * begins), atol=1e-5)
     np.testing.assert_allclose(segments.start[2], 0.3 * np.cos(3 * begins), atol=1e-3)
@@ -66,7 +66,7 @@ def test_other_rates_and_unequal_steps_are_put_on_the_platforms_clock(tmp_path):
     signals = np.stack([0.1 * np.sin(3 * t), 2.5 * t], axis=1)
     read = recording_file.read(written(tmp_path / "r.npz", t, signals, np.sin(t)[:, None], NAMES[:2]), CART_POLE)
     segments = cut([read], CART_POLE, 10)
-    begins = t[0] + 0.02 + 0.5 * np.arange(segments.n)
+    begins = t[0] + 0.03 + 0.5 * np.arange(segments.n)
     np.testing.assert_allclose(segments.positions[-1, 0], 0.1 * np.sin(3 * (begins + 0.5)), atol=1e-4)
     assert any("unequal" in note for note in read.notes)
 

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from spota.fit import coordinates as systems
 from spota.fit.coordinates import Plain
-from spota.fit.covering import LEARNED, LEVEL, USUAL, scores
+from spota.fit.covering import LEARNED, LEVEL, USUAL, learned, scores
 from spota.fit.estimate import Estimate, Problem, best_machine, estimate
 from spota.fit.noise import Noise, sensors
 from spota.fit.prediction import simulate
@@ -95,7 +95,7 @@ def refusals(
         f"{parameter} +3 std": {**far, parameter: jnp.full(n, law.center + 3 * law.std)},
         f"{parameter} −3 std": {**far, parameter: jnp.full(n, law.center - 3 * law.std)},
     }
-    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    found: dict[str, Estimate] = {}
     noise: Noise | None = None
     for i, (name, machines) in enumerate(groups.items()):
         cutting = segments_of(recorded(jax.random.fold_in(k_noise, i), env, machines, hanging), env)
@@ -104,12 +104,14 @@ def refusals(
         wide, own = best_machine(problem)
         noise = noise or own
         believed = estimate(replace(problem, noise=noise), 8, np.clip(wide.z, -3, 3), wide.start)
-        found[name] = scores(system, believed)
-    null, learned = found.pop("compared with")
-    counts = np.median(learned, axis=1) > LEARNED
+        found[name] = believed
+    share = learned(system, found["compared with"])
+    null = scores(system, found.pop("compared with"), share)
+    counts = share > LEARNED
     unit = np.maximum(np.quantile(np.abs(null), USUAL, axis=1), 1.0)
     critical = np.quantile((np.abs(null) / unit[:, None])[counts].max(axis=0), 1 - LEVEL, method="higher")
-    largest = {name: (np.abs(t) / unit[:, None])[counts].max(axis=0) for name, (t, _) in found.items()}
+    other = {name: np.abs(scores(system, one, share)) / unit[:, None] for name, one in found.items()}
+    largest = {name: ratio[counts].max(axis=0) for name, ratio in other.items()}
     return [Refusals(name, x.size, int((x > critical).sum())) for name, x in largest.items()]
 
 

@@ -93,6 +93,11 @@ class Plain(eqx.Module):
 Coordinates = Linear | Scores | Plain
 
 
+def values_of(system: Coordinates, z: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p"]:
+    """The parameters at a point that the host has."""
+    return np.asarray(system.values(jnp.asarray(z, jnp.float32)), np.float64)
+
+
 def linear(table: DomainDistribution, env: Platform, rows: int = 4000) -> Linear:
     """The table's mean and covariance; rows that were observed keep their correlations."""
     drawn = {n: np.asarray(x, np.float64) for n, x in table.sample(jax.random.key(0), rows).items()}

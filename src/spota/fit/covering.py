@@ -36,6 +36,8 @@ MOST = 60
 """Segments that are looked at; more of them say the same again."""
 LEARNED = 0.1
 """The share of a parameter's variance that recordings must take away before it may speak."""
+FELT = 0.01
+"""The share below which the score of a parameter is numerical noise."""
 USUAL = 0.975
 """The quantile of a parameter's score, among machines of the table, that is its unit."""
 FLIPPED = 0.9
@@ -83,11 +85,11 @@ def _judged(
     env, system = problem.env, problem.coordinates
     assert isinstance(system, Linear)
     found = estimate(problem, 10, np.clip(wide.z, -3.0, 3.0), wide.start)
-    score, learned = scores(system, found)
     simulated, z = _simulated(key, problem, machines)
     null = estimate(replace(problem, segments=simulated, machines=machines), 4, z)
-    scores_of_null, _ = scores(system, null)
-    counts = learned[:, 0] > LEARNED
+    share = learned(system, null)
+    score, scores_of_null = scores(system, found, share), scores(system, null, share)
+    counts = share > LEARNED
     unit = np.maximum(np.quantile(np.abs(scores_of_null), USUAL, axis=1), 1.0)
     ratio = np.where(counts, np.abs(score[:, 0]) / unit, 0.0)
     largest = (np.abs(scores_of_null) / unit[:, None] * counts[:, None]).max(axis=0)
@@ -98,14 +100,19 @@ def _judged(
     return Coverage.judged(env.name, recordings, explained, evidence, p_value, LEVEL, machines, bands)
 
 
-def scores(system: Linear, found: Estimate) -> tuple[Float[np.ndarray, "p m"], Float[np.ndarray, "p m"]]:
-    """t of every parameter, and the share of its variance that the recordings take away."""
+def learned(system: Linear, found: Estimate) -> Float[np.ndarray, "p"]:
+    """The share of each parameter's variance that such recordings take away, for the median machine."""
     L = np.asarray(system.factor, np.float64)
     before = (L**2).sum(axis=1)[:, None]
     after = np.einsum("ij,mjk,ik->im", L, found.covariance(), L)
-    gained = np.clip(before - after, 0.0, None)
-    learned = gained / before
-    return (L @ found.z) / np.sqrt(np.maximum(gained, 1e-3 * before)), learned
+    return np.median(np.clip(1 - after / before, 0.0, 1.0), axis=1)
+
+
+def scores(system: Linear, found: Estimate, share: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p m"]:
+    """t of every parameter, of whose variance the recordings take away that share; 0 where they take none."""
+    values = np.stack([coordinate_systems.values_of(system, z) for z in found.z.T], axis=1)
+    off = (values - np.asarray(system.mean, np.float64)[:, None]) / system.spread[:, None]
+    return np.where(share[:, None] > FELT, off / np.sqrt(np.maximum(share, FELT))[:, None], 0.0)
 
 
 def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segments, Float[np.ndarray, "p m"]]:
@@ -144,15 +151,15 @@ def _evidence(
     information = found.information[..., 0]
     scale = np.asarray(system.factor, np.float64) / system.spread[:, None]
     after = np.linalg.inv(np.linalg.inv(scale).T @ information @ np.linalg.inv(scale) + np.diag(1 / own**2))
-    learned = 1 - np.clip(np.diag(after) / own**2, 0.0, 1.0)
-    shows = np.maximum(critical * unit, 1e-9) < FAR * np.sqrt(learned)
-    near = np.asarray(system.values(wide.z[:, 0]), np.float64)
+    share = 1 - np.clip(np.diag(after) / own**2, 0.0, 1.0)
+    shows = np.maximum(critical * unit, 1e-9) < FAR * np.sqrt(share)
+    near = coordinate_systems.values_of(system, wide.z[:, 0])
     rows = []
     for j, name in enumerate(system.names):
         low, high = env.domain[name].marginal.support
         rows.append(
             Evidence(name, env.domain[name].unit, float(near[j]), float(low), float(high), float(score[j]),
-                     bool(ratio[j] > critical), float(np.sqrt(1 - learned[j])), bool(shows[j]), float(ratio[j]))
+                     bool(ratio[j] > critical), float(np.sqrt(1 - share[j])), bool(shows[j]), float(ratio[j]))
         )  # fmt: skip
     return tuple(sorted(rows, key=lambda row: -row.ratio))
 

@@ -18,6 +18,8 @@ SECONDS = 0.5
 """The length of a segment."""
 AROUND = 0.02
 """Seconds before and after a sample that its position and rate are smoothed over."""
+BEYOND = 5
+"""Steps of history beyond the longest delay, so that a longer one can be seen."""
 GAP = 0.1
 """Seconds without a sample across which no segment goes."""
 
@@ -51,7 +53,11 @@ class Segments(eqx.Module):
 
 
 def cut(recordings: Sequence[Recording], env: Platform, longest: int) -> Segments:
-    """All segments of some recordings, which need not have one rate: the slowest is taken for all."""
+    """All segments of some recordings, which need not have one rate: the slowest is taken for all.
+
+    `longest` is the longest delay that the commands before a beginning must reach back.
+    """
+    longest += BEYOND
     every = max(_every(recording, env) for recording in recordings)
     parts = [_cut(i, recording, env, longest, every) for i, recording in enumerate(recordings)]
     join = [np.concatenate([part[j] for part in parts], axis=-1) for j in range(4)]
