@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -41,7 +42,7 @@ FELT = 0.01
 USUAL = 0.975
 """The quantile of a parameter's score, among machines of the table, that is its unit."""
 FLIPPED = 0.9
-"""The share of the movement that must be explained before nobody asks whether a sign is flipped."""
+"""The share of the movement that a machine must explain with a sign turned round, before that is believed."""
 HOPELESS = 0.5
 """Below this share no machine near the table moves like that at all."""
 FAR = 3.0
@@ -64,13 +65,15 @@ def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], mach
     problem = Problem(env, system, segments, sensors(env))
     wide, noise = best_machine(problem)
     explained = _explained(env, segments, noise)
-    if min(e.share for e in explained) < FLIPPED:
-        better = _flipped(problem, float(np.mean([e.share for e in explained])))
-        if better is not None:
-            return Coverage.refused(env.name, recordings, explained, better)
-    if max(e.share for e in explained) < HOPELESS:
-        return Coverage.refused(env.name, recordings, explained, _hopeless(env, explained))
-    return _judged(key, replace(problem, noise=noise), wide, recordings, explained, machines)
+    if max(e.share for e in explained) >= HOPELESS:
+        judged = _judged(key, replace(problem, noise=noise), wide, recordings, explained, machines)
+    else:
+        judged = Coverage.refused(env.name, recordings, explained, _hopeless(env, explained))
+    if judged.answer == "not covered":
+        flipped = _flipped(problem, float(np.mean([e.share for e in explained])))
+        if flipped is not None:
+            return Coverage.refused(env.name, recordings, explained, flipped)
+    return judged
 
 
 def _judged(
@@ -110,7 +113,7 @@ def learned(system: Linear, found: Estimate) -> Float[np.ndarray, "p"]:
 
 def scores(system: Linear, found: Estimate, share: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p m"]:
     """t of every parameter, of whose variance the recordings take away that share; 0 where they take none."""
-    values = np.stack([coordinate_systems.values_of(system, z) for z in found.z.T], axis=1)
+    values = np.asarray(jax.vmap(system.values, -1, -1)(jnp.asarray(found.z, jnp.float32)), np.float64)
     off = (values - np.asarray(system.mean, np.float64)[:, None]) / system.spread[:, None]
     return np.where(share[:, None] > FELT, off / np.sqrt(np.maximum(share, FELT))[:, None], 0.0)
 

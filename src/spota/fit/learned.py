@@ -60,7 +60,7 @@ def learned(
     names: tuple[str, ...],
     units: dict[str, str],
     before: Float[np.ndarray, "p m"],
-    after: Float[np.ndarray, "p m"],
+    after: Float[np.ndarray, "p draws"],
     ends: dict[str, tuple[float, float]],
 ) -> tuple[Learned, ...]:
     """Every parameter, the best known first."""
