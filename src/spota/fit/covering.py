@@ -136,7 +136,9 @@ def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segment
 
 
 def _with_positions(segments: Segments, positions: np.ndarray) -> Segments:
-    return Segments(segments.start, segments.commands, positions, segments.of, segments.history, segments.every)
+    return Segments(
+        segments.start, segments.commands, positions, segments.of, history=segments.history, every=segments.every
+    )
 
 
 def _evidence(
@@ -219,7 +221,12 @@ def _turned(env: Env, segments: Segments, signal: object) -> Segments:
     """The segments with one quantity's sign turned round, its rate included."""
     if signal is None:
         return Segments(
-            segments.start, -segments.commands, segments.positions, segments.of, segments.history, segments.every
+            segments.start,
+            -segments.commands,
+            segments.positions,
+            segments.of,
+            history=segments.history,
+            every=segments.every,
         )
     place = measured(env).index(signal)  # type: ignore[arg-type]
     rates = [i for i, s in enumerate(env.observations) if is_rate(s)]
@@ -230,7 +237,9 @@ def _turned(env: Env, segments: Segments, signal: object) -> Segments:
         sign[rates[place]] = -1
     positions = segments.positions.copy()
     positions[:, place] *= -1
-    return Segments(segments.start * sign, segments.commands, positions, segments.of, segments.history, segments.every)
+    return Segments(
+        segments.start * sign, segments.commands, positions, segments.of, history=segments.history, every=segments.every
+    )
 
 
 def _hopeless(env: Env, explained: tuple[Explained, ...]) -> str:

@@ -49,7 +49,7 @@ class Segments(eqx.Module):
         """Some of them."""
         index = np.asarray(index, int)
         parts = (self.start, self.commands, self.positions, self.of)
-        return Segments(*(x[..., index] for x in parts), self.history, self.every)
+        return Segments(*(x[..., index] for x in parts), history=self.history, every=self.every)
 
 
 def cut(recordings: Sequence[Recording], env: Platform, longest: int) -> Segments:
@@ -61,7 +61,7 @@ def cut(recordings: Sequence[Recording], env: Platform, longest: int) -> Segment
     every = max(_every(recording, env) for recording in recordings)
     parts = [_cut(i, recording, env, longest, every) for i, recording in enumerate(recordings)]
     join = [np.concatenate([part[j] for part in parts], axis=-1) for j in range(4)]
-    return Segments(*join, longest, every)
+    return Segments(*join, history=longest, every=every)
 
 
 def movement(segments: Segments) -> Float[np.ndarray, "q"]:
