@@ -11,6 +11,7 @@ import jax
 
 from spota.envs import make
 from spota.experiments.recorded_machines import ranks, refusals
+from spota.sim.env import Env
 
 HANGING = {"cart-pole": (0.0, -3.14159265, 0.0, 0.0), "qube": (0.0, -3.14159265, 0.0, 0.0)}
 PARAMETER = "pole_length"
@@ -19,6 +20,7 @@ PARAMETER = "pole_length"
 def main(platforms: tuple[str, ...] = (), machines: int = 100) -> None:
     for name in platforms or ("cart-pole",):
         env, begun = make(name), time.process_time()
+        assert isinstance(env, Env)
         told = refusals(jax.random.key(1), env, HANGING[name], PARAMETER, machines)
         document = {
             "env": name,
