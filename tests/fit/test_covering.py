@@ -55,7 +55,7 @@ def test_a_machine_of_the_table_is_covered_and_what_cannot_be_seen_is_named():
     found = applies(KEY, ENV, [recording("a"), recording("b", seed=1)], MACHINES)
     assert found.covered and found.p_value is not None and found.p_value > 0.03
     assert "These recordings say nothing about" in str(found) and "colour" in str(found)
-    assert {e.name for e in found.evidence if e.would_show} >= {"mass", "stiffness"}
+    assert {e.name for e in found.evidence if e.seen} >= {"mass", "stiffness"}
     assert found.outside["x"] < 0.2
 
 

@@ -1,5 +1,7 @@
 """Recordings from files: what is read is what was written, and each thing that can be wrong has its own sentence."""
 
+from importlib import resources
+
 import numpy as np
 import pytest
 
@@ -135,10 +137,8 @@ def test_the_real_recordings_are_all_there_with_their_licence():
     chirps = recording_file.read_all(["sample:cart-pole/chirp*"], CART_POLE)
     assert {r.positions.shape for r in chirps} == {(1376, 2)} and len(chirps) == 10
     assert abs(abs(chirps[0].positions[0, 1]) - np.pi) < 0.25  # it hangs, and swings a little
-    import spota.fit
-
-    licence = (spota.fit.__path__[0], "data", "LICENSE")
-    assert "Technical University of Darmstadt" in open("/".join(licence)).read()  # noqa: PTH123, SIM115
+    licence = resources.files("spota.fit").joinpath("data", "LICENSE").read_text()
+    assert "Technical University of Darmstadt" in licence and "BSD 3-Clause" in licence
 
 
 def test_rates_are_paired_with_their_positions():

@@ -113,7 +113,7 @@ def _print(env: Platform, coverage: Coverage, run: Path | None, files: list[str]
         rows = [
             (e.name, f"{e.near:.4g}", f"{e.low:.4g} … {e.high:.4g}", e.unit, f"{e.score:+.1f}",
              f"{100 * e.spread:.0f} %",
-             "speaks against" if e.speaks_against else ("" if e.would_show else "would not show"))
+             "speaks against" if e.speaks_against else ("" if e.seen else "hardly seen"))
             for e in coverage.evidence
         ]  # fmt: skip
         head = ("parameter", "near", "the table", "unit", "score", "spread left", "")

@@ -45,8 +45,8 @@ FLIPPED = 0.9
 """The share of the movement that a machine must explain with a sign turned round, before that is believed."""
 HOPELESS = 0.5
 """Below this share no machine near the table moves like that at all."""
-FAR = 3.0
-"""Standard deviations off that a machine must be seen at, or there is not enough excitation."""
+SEEN = 0.5
+"""The share of its usual spread to which recordings must narrow a parameter before they tell about it."""
 
 
 def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], machines: int = MACHINES) -> Coverage:
@@ -98,7 +98,7 @@ def _judged(
     largest = (np.abs(scores_of_null) / unit[:, None] * counts[:, None]).max(axis=0)
     p_value = (1 + int((largest >= ratio.max()).sum())) / (machines + 1)
     critical = float(np.quantile(largest, 1 - LEVEL))
-    evidence = _evidence(env, system, wide, found, score[:, 0], ratio, unit, critical)
+    evidence = _evidence(env, system, wide, found, score[:, 0], ratio, critical)
     bands = _bands(problem.segments, simulated, machines)
     return Coverage.judged(env.name, recordings, explained, evidence, p_value, LEVEL, machines, bands)
 
@@ -148,16 +148,15 @@ def _evidence(
     found: Estimate,
     score: np.ndarray,
     ratio: np.ndarray,
-    unit: np.ndarray,
     critical: float,
 ) -> tuple[Evidence, ...]:
-    """What is known of every parameter: where it is if the table is not believed, and whether a far one would show."""
+    """What is known of every parameter: where it is if the table is hardly believed, and how well it is known."""
     own = np.array([_usual_spread(env, name) for name in system.names]) / system.spread
     information = found.information[..., 0]
     scale = np.asarray(system.factor, np.float64) / system.spread[:, None]
     after = np.linalg.inv(np.linalg.inv(scale).T @ information @ np.linalg.inv(scale) + np.diag(1 / own**2))
     share = 1 - np.clip(np.diag(after) / own**2, 0.0, 1.0)
-    shows = np.maximum(critical * unit, 1e-9) < FAR * np.sqrt(share)
+    shows = np.sqrt(1 - share) <= SEEN
     near = coordinate_systems.values_of(system, wide.z[:, 0])
     rows = []
     for j, name in enumerate(system.names):

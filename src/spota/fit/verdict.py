@@ -48,8 +48,8 @@ class Evidence:
     speaks_against: bool
     spread: float
     """Standard deviation after the recordings, over that of the platform's table; 1 is nothing learned."""
-    would_show: bool
-    """Whether a machine three standard deviations off would be refused with these recordings."""
+    seen: bool
+    """Whether the recordings tell about it: they narrow it to half of the platform's usual spread, or less."""
     ratio: float
     """|t| in units of what the table's own machines reach."""
 
@@ -128,7 +128,7 @@ class Coverage:
                 f"p = {self.p_value:.3f} ({self.machines} machines of the table, simulated with the same commands; "
                 f"refused below {self.level:g})."
             )
-        silent = [e.name for e in self.evidence if not e.would_show]
+        silent = [e.name for e in self.evidence if not e.seen]
         if self.answer == "covered" and silent:
             lines.append(f"These recordings say nothing about {', '.join(silent)}.")
         return "\n".join(lines)
@@ -150,14 +150,14 @@ def _answer(evidence: tuple[Evidence, ...], p_value: float, level: float) -> tup
         beyond = [e for e in against if not e.low <= e.near <= e.high]
         where = "outside your table" if beyond else "at the rim of your table, where almost no machine is"
         return "not covered", f"your machine is {where}: {'; '.join(map(str, (beyond or against)[:3]))}"
-    seen = [e.name for e in evidence if e.would_show]
+    seen = [e.name for e in evidence if e.seen]
     if not seen:
         told = min(evidence, key=lambda e: e.spread)
         return "unclear", (
-            f"a machine {3:g} standard deviations off would not show in any parameter (most is known of {told.name}, "
-            f"whose spread shrinks to {100 * told.spread:.0f} %); record a chirp that moves everything"
+            f"no parameter is known twice as well as before (most is known of {told.name}, whose spread shrinks to "
+            f"{100 * told.spread:.0f} %); record a chirp that moves everything"
         )
-    return "covered", f"a machine of this table can have made the recordings; a far {' or '.join(seen[:6])} would show"
+    return "covered", f"a machine of this table can have made the recordings, which tell about {', '.join(seen)}"
 
 
 def _named(recordings: Sequence[Recording]) -> tuple[tuple[str, str], ...]:
