@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float
 
-from spota.sim.domain import DomainDistribution
+from spota.sim.domain import DomainDistribution, Empirical
 from spota.sim.env import Platform
 from spota.sim.marginals import Constant, Marginal, TruncatedNormal, Uniform
 
@@ -103,7 +103,7 @@ def linear(table: DomainDistribution, env: Platform, rows: int = 4000) -> Linear
     drawn = {n: np.asarray(x, np.float64) for n, x in table.sample(jax.random.key(0), rows).items()}
     names = tuple(name for name, row in table.items() if _is_drawn(row.marginal))
     values = np.stack([drawn[name] for name in names])
-    covariance = np.cov(values) if table.recordings else np.diag(values.var(axis=1))
+    covariance = np.cov(values) if isinstance(table, Empirical) else np.diag(values.var(axis=1))
     scale = values.std(axis=1)
     correlation = covariance / np.outer(scale, scale) + 1e-6 * np.eye(len(names))
     far = values.mean(axis=1)[:, None] + FAR * scale[:, None] * np.array([-1.0, 1.0])
