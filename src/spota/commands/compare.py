@@ -42,8 +42,6 @@ def compare(
             file; all for one platform.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
         domains: How many unseen domains are drawn.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one, or the platform's name for its own.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
         noise: Observation noise, as in the paper's training.

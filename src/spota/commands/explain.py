@@ -46,8 +46,6 @@ def explain(
         policy: A run directory, a policy file, a controller (pd, lqr, energy), or FILE.py:NAME, which executes it.
         env: The platform, if the policy does not know it; FILE.py:NAME is one of your own.
         samples: Domains behind each figure; four times as many halve the intervals.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one, or the platform's name for its own.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
             one. Shares of the variance need draws of their own.
         noise: Observation noise.

@@ -31,8 +31,6 @@ def play(
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         policy: A controller (pd, lqr, energy), a policy file, a run directory, or FILE.py:NAME.
         domains: How many rollouts side by side; the first is on the nominal domain, the others on random ones.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one.
         seed: The same seed gives the same domains, start states and noise.
         noise: Observation noise, as in the paper.
         out: The file to write, .html or .gif (default runs/ENV-POLICY.html).

@@ -36,8 +36,6 @@ def rollout(
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         policy: A controller (pd, lqr, energy), a policy file, a run directory, or FILE.py:NAME.
         domains: How many random domains.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
         seed: The same seed gives the same domains, start states and noise.
