@@ -18,7 +18,7 @@ from spota.files.atomic import write_atomically, write_json
 from spota.polopt import exact
 from spota.text import suggest
 
-STUDIES = ("catapult", "coverage", "convergence", "sweeps")
+STUDIES = ("catapult", "coverage", "convergence", "sweeps", "recordings")
 SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference", "split")
 """The intervals that fit on a screen; the files have all."""
 QUICK_RUNS = 40
@@ -51,14 +51,15 @@ def reproduce(
 ) -> None:
     """Compute a figure of the paper, or a study behind this software, anew.
 
-    convergence and sweeps train policies, each in a run directory below --out: the same command continues what was
-    interrupted. The full versions take hours on two cores; --quick takes minutes.
+    convergence, sweeps and recordings train policies, each in a run directory below --out: the same command goes on
+    with what was interrupted. The full versions take hours on two cores; --quick takes minutes.
 
     Args:
         what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often
             each confidence interval covers the true gap, and how often whole runs are right; about 20 minutes),
-            convergence (UCBOG over the iterations of SPOTA, across runs), or sweeps (nominal PPO, EPOpt and SPOTA over
-            four domain parameters).
+            convergence (UCBOG over the iterations of SPOTA, across runs), sweeps (nominal PPO, EPOpt and SPOTA over
+            four domain parameters), or recordings (the paper's tables against recordings of real machines, fits, and
+            policies for both tables).
         seed: The same seed gives the same figures; the runs of convergence count up from it.
         quick: Fewer seeds, cases, runs or rollouts, and short trainings.
         runs: convergence: runs on each platform.
@@ -79,6 +80,10 @@ def reproduce(
         from spota.commands.reproduce_sweeps import reproduce_sweeps  # slow to import
 
         reproduce_sweeps(seed, quick, policies, directory, json)
+    elif what == "recordings":
+        from spota.commands.reproduce_recordings import reproduce_recordings  # slow to import
+
+        reproduce_recordings(seed, quick, directory, json)
     else:
         {"catapult": _catapult, "coverage": _coverage}[what](seed, quick, directory, json)
 
