@@ -9,6 +9,7 @@ our own, and those that someone knows.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +27,11 @@ from spota.files.blocks import from_arrays, to_arrays
 from spota.policies.contract import Contract
 from spota.policies.imitate import Imitation, imitate
 from spota.policies.network import FNN, Linear, fnn, widened
+from spota.policies.one_of import as_one_of
+from spota.policies.onnx_policy import Imported
 from spota.polopt.solver import AnyOptimizer, as_solver
 from spota.sim.env import Platform, Policy
+from spota.sim.host_policy import ready
 from spota.text import figure
 
 ITSELF, IMITATED, OURS = "the policy", "its imitation", "our candidate"
@@ -62,13 +66,14 @@ def assess_policy(
     """A certificate for a policy that exists already, from references on n_r domains each that `optimizer` trains.
 
     Each reference starts from the best, on its own domains, of: the policy itself; candidates of our own, which
-    `candidate` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. What is no
-    network of the policy's depth is imitated by one, and a narrow network is widened first. References are compared
-    with the policy itself in all cases.
+    `candidate` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. A network
+    from an ONNX file is a start itself, beside ours. Other policies that are no network of the policy's depth are
+    imitated by one, and a narrow network is widened first. References are compared with the policy itself in all cases.
     """
     settings, known = replace(settings or Spota(), spend_alpha="none"), dict(against or {})  # one policy, one test
+    policy, known = ready(env, policy), {name: ready(env, other) for name, other in known.items()}
     for one in (policy, *known.values()):
-        if isinstance(one, FNN | Linear):
+        if isinstance(one, FNN | Linear | Imported):
             one.contract.check(env)
     run = Procedure(key, env, as_solver(candidate or optimizer), optimizer, settings, constant, memo, report)
     networks, imitations = _line_up(run, policy, known, with_own=candidate is not None)
@@ -83,17 +88,23 @@ def assess_policy(
 
 def _line_up(
     run: Procedure, policy: Policy, known: Mapping[str, Policy], with_own: bool
-) -> tuple[dict[str, FNN], dict[str, Imitation]]:
-    """All that a reference may start from, as networks of one size, and those of them that are imitations."""
+) -> tuple[dict[str, Any], dict[str, Imitation]]:
+    """All that a reference may start from, as networks of one kind, and those of them that are imitations."""
     k_policy, *k_known = jax.random.split(run.keys(1).imitation, 1 + len(known))
     hidden = _size((policy, *known.values()), run.settings.hidden)
-    network, imitation = _network(run, k_policy, policy, hidden, "imitation")
-    networks, imitations = {ITSELF if imitation is None else IMITATED: network}, {IMITATED: imitation}
+    if isinstance(policy, Imported):
+        networks, imitations = {ITSELF: policy}, {}
+    else:
+        network, imitation = _network(run, k_policy, policy, hidden, "imitation")
+        networks, imitations = {ITSELF if imitation is None else IMITATED: network}, {IMITATED: imitation}
     if with_own:  # it knows nothing of the assessed policy
         own = trained_candidate(run, 1, run.settings.n_c, hidden=hidden, imitation="imitation-own")
         networks |= {OURS: own.policy, **own.rivals}
     for i, (name, other) in enumerate(known.items()):
         networks[name], imitations[name] = _network(run, k_known[i], other, hidden, f"imitation-{i + 1}")
+    if isinstance(policy, Imported):
+        new = fnn(k_policy, run.env, hidden)
+        networks = {name: as_one_of(network, policy, new) for name, network in networks.items()}
     return networks, {name: found for name, found in imitations.items() if found is not None}
 
 

@@ -9,6 +9,7 @@ import tyro
 from spota import policies
 from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import console, print_json
+from spota.commands.sources import told
 from spota.envs import make
 from spota.show import animation
 
@@ -37,7 +38,7 @@ def play(
     if domains < 1:
         raise ValueError(f"--domains {domains}: ask for at least 1 rollout.")
     platform = make(env, noise=noise)
-    chosen = policies.find(policy, platform)
+    chosen = told(policies.find(policy, platform), platform)
     target = out or Path("runs") / f"{platform.name}-{Path(policy).stem}.html"
     k_domains, k_start = evaluation_keys(seed)
     drawn = [("nominal domain", platform.domain.nominal())]

@@ -10,7 +10,7 @@ import tyro
 from spota import policies
 from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import print_json, print_table
-from spota.commands.sources import domains_of, warn_of_clipping
+from spota.commands.sources import domains_of, told, warn_of_clipping
 from spota.envs import make
 from spota.sim.domain import count
 from spota.sim.env import Platform
@@ -43,7 +43,7 @@ def rollout(
         json: Print one JSON document instead of a table.
     """
     platform = make(env, noise=noise)
-    chosen = policies.find(policy, platform)
+    chosen = told(policies.find(policy, platform), platform)
     if rollouts < 1:
         raise ValueError(f"--rollouts {rollouts}: ask for at least 1 rollout per domain.")
     if nominal and on:

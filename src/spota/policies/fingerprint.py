@@ -10,7 +10,8 @@ from spota.files.blocks import to_arrays
 def fingerprint(policy: PyTree) -> str | None:
     """SHA-256 over the policy's kind, its contract, and its arrays with names, types and shapes.
 
-    The contract is part of it because its ranges scale what the policy sees and does. None if the policy holds anything
+    The contract is part of it because its ranges scale what the policy sees and does; so is the graph of an imported
+    network. None if the policy holds anything
     else than arrays.
     """
     arrays = to_arrays(policy)
@@ -19,6 +20,8 @@ def fingerprint(policy: PyTree) -> str | None:
     digest = hashlib.sha256(type(policy).__name__.encode())
     if hasattr(policy, "contract"):
         digest.update(policy.contract.to_json().encode())
+    if hasattr(policy, "meaning"):
+        digest.update(policy.meaning.encode())
     for name, array in arrays.items():
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(array.tobytes())

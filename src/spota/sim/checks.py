@@ -64,6 +64,11 @@ def check_policy(env: Platform, policy: Policy) -> None:
     )
 
 
+def is_stateful(policy: Any) -> bool:
+    """Whether a policy has a memory: `start(n)` begins it, `step(state, observation)` goes on with it."""
+    return hasattr(policy, "start") and hasattr(policy, "step")
+
+
 class _Table(dict):
     """One domain by name; a name that the table of distributions lacks is an error that helps."""
 

@@ -19,6 +19,7 @@ from spota.sim.checks import users_line
 from spota.sim.effects import Queue, scale_and_clip
 from spota.sim.env import Platform
 from spota.sim.host import HostDomains, HostEnv, MachineError, Machines
+from spota.sim.host_policy import HostPolicy
 
 Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]
 """How a rollout chooses actions: (key words, step, observation) → action; exploration draws from the words."""
@@ -72,7 +73,7 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
     Policies have a leading axis P. The caller sees to it that the machines are not too many, see `host_groups`.
     """
     words = jnp.moveaxis(randomness.words(keys), 0, 1)
-    before, arrays = _program(env, how, policies)
+    decide = _deciding(env, how, policies, words, domains)
     queue = _empty_queue(env, keys.shape)
     columns = {name: np.asarray(column, np.float64).reshape(-1) for name, column in domains.items()}
     with opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
@@ -81,7 +82,7 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
         for t in range(env.max_steps):
             if not alive.any():
                 break
-            ours, queue = before(arrays, words, domains, np.int32(t), ideal, queue)
+            ours, queue = decide(np.int32(t), ideal, queue)
             with _blaming(env, columns):
                 reward, moved, goes_on = _physics(env, machines, np.asarray(ours.reached), alive)
             see(t, HostStep(ours.observation, ideal, ours.action, ours.command, reward, alive))
@@ -107,6 +108,34 @@ def _physics(
     whole = np.isfinite(earned)
     reward = np.where(sane, np.where(alive & whole, earned, 0.0), np.where(alive, np.nan, 0.0))
     return reward, moved, whole & ~failed & np.isfinite(moved).all(axis=0)
+
+
+def _deciding(env: HostEnv, how: HowToAct, policies: Any, words: Any, domains: GroupedDomains) -> Callable:
+    """What is ours of a step, from (t, ideal, queue); a policy on the host acts between two programs."""
+    if not isinstance(policies, HostPolicy):
+        before, arrays = _program(env, how, policies)
+        return lambda t, ideal, queue: before(arrays, words, domains, t, ideal, queue)
+    own = {name: column[0] for name, column in domains.items()}
+
+    def decide(t, ideal, queue):
+        action = policies(np.asarray(_observation(env, words[0], t, ideal, own)))
+        before, arrays = _program(env, _given, jnp.asarray(action)[None])
+        return before(arrays, words, domains, t, ideal, queue)
+
+    return decide
+
+
+def _given(action: Float[Array, "a n"]) -> Act:
+    """Act as was decided already."""
+    return lambda _key, _t, _observation: action
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _observation(
+    env: HostEnv, words: randomness.Words, t: Int[Array, ""], ideal: Float[Array, "d n"], domains: dict
+) -> Float[Array, "d n"]:
+    """What the sensors read."""
+    return env.effects.observe(words, t, ideal, domains)
 
 
 def _program(env: HostEnv, how: HowToAct, policies: Any) -> tuple[Callable, list[Any]]:
