@@ -29,7 +29,8 @@ COMMANDS = {
     "compare": "Compare policies on the same unseen domains, with the same start states and noise.",
     "explain": "Explain what a policy's return depends on.",
     "report": "Write one page about a run: its certificate, how far to trust it, plots, and the policy at work.",
-    "verify": "Find out whether anything in a run was edited, exchanged or damaged after it was written.",
+    "export": "Write a policy as an ONNX file that any runtime loads, with its contract and its certificate inside.",
+    "verify": "Find out whether a run, or an exported policy, was edited, exchanged or damaged after it was written.",
 }
 """Every command with the first line of its help; `spota.commands` has a module of each name."""
 ABOUT = (

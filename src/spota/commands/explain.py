@@ -10,7 +10,7 @@ from spota.analysis.attribution import Explanation
 from spota.analysis.worst import WorstDomain
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import contestants, domains_of
+from spota.commands.sources import Words, contestants, domains_of, with_contract
 from spota.files.atomic import check_writable, plain, write_json
 
 SHOWN = 8
@@ -23,6 +23,7 @@ def explain(
     env: Annotated[
         str | None, tyro.conf.arg(metavar="ENV", help_behavior_hint="(default: what the policy file was made for)")
     ] = None,
+    contract: Words = (),
     samples: int = 1000,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     noise: bool = True,
@@ -41,8 +42,11 @@ def explain(
     its nominal value.
 
     Args:
-        policy: A run directory, a policy file, a controller (pd, lqr, energy), or FILE.py:NAME, which executes it.
+        policy: A run directory, a policy file, an ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which
+            executes it.
         env: The platform, if the policy does not know it; FILE.py:NAME is one of your own.
+        contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
+            the same. docs/own_policy.md has all words.
         samples: Domains behind each figure; four times as many halve the intervals.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
             one. Shares of the variance need draws of their own.
@@ -51,6 +55,7 @@ def explain(
         out: Where explanation.json goes.
         json: Print one JSON document instead of words and tables.
     """
+    (policy,) = with_contract([policy], contract)
     platform, chosen = contestants((policy,), env, noise)
     (name, subject), source = next(iter(chosen.items())), Path(policy)
     drawn = None

@@ -27,6 +27,8 @@ from spota.sim.objects import is_reference, name_in
 
 Named = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POLICY ...", help_behavior_hint="")]
 """Policies as a user names them, side by side."""
+Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="(default: none)")]
+"""What is said about ONNX files."""
 
 
 def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> tuple[Platform, dict[str, Policy]]:
@@ -98,9 +100,7 @@ def _made_for(source: str) -> str:
     file, words = split_words(source)
     name = platform_of_onnx(Path(file), words)
     if name is None:
-        raise ValueError(
-            f"{file} does not know its platform; add --env, or write env = … beside it in a TOML file."
-        )
+        raise ValueError(f"{file} does not know its platform; add --env, or write env = … beside it in a TOML file.")
     return name
 
 

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from spota.policies.onnx_host import on_host
+from spota.policies.onnx_limits import read_model
+from spota.policies.onnx_ours import contract_in, is_ours, our_policy, papers_of
 from spota.policies.onnx_policy import Imported, imported
 from spota.policies.onnx_reading import said_about, split_words
 from spota.policies.onnx_values import UnknownError
@@ -37,6 +39,12 @@ def is_onnx(source: str | Path) -> bool:
 
 def found_onnx(source: str | Path, env: Platform) -> Policy:
     """The policy of an ONNX file for this platform."""
+    path = Path(split_words(str(source))[0])
+    model = read_model(path)
+    if is_ours(model):
+        policy = our_policy(model, path)
+        policy.contract.check(env)
+        return policy
     try:
         return imported(source, env)
     except UnknownError:
@@ -45,6 +53,9 @@ def found_onnx(source: str | Path, env: Platform) -> Policy:
 
 def platform_of_onnx(path: Path, words: Mapping[str, str]) -> str | None:
     """The platform that is named beside a file, or behind its name."""
+    model = read_model(path)
+    if is_ours(model):
+        return contract_in(papers_of(model), str(path)).env
     said = said_about(path, words).get("env")
     return None if said is None else str(said)
 

@@ -95,7 +95,7 @@ def input_of(model: Any) -> tuple[str, tuple[int, ...]]:
 def graph_of(model: Any, output: str) -> tuple[Graph, tuple[np.ndarray, ...]]:
     """The graph of one output and its weights; `UnknownError` if jax cannot run it."""
     name, shape = input_of(model)
-    nodes = _cut_back([_node(node) for node in model.graph.node if node.op_type != "Constant"], output)
+    nodes = _cut_back([node_of(node) for node in model.graph.node if node.op_type != "Constant"], output)
     values: dict[str, Any] = {tensor.name: array_of(tensor) for tensor in model.graph.initializer}
     values |= {node.output[0]: constant(node) for node in model.graph.node if node.op_type == "Constant"}
     values[name] = Seen(jax.ShapeDtypeStruct((*shape, 1), jnp.float32))
@@ -121,7 +121,8 @@ def computed(node: Node, values: Mapping[str, Any]) -> tuple[Any, ...]:
     return (found,)
 
 
-def _node(node: Any) -> Node:
+def node_of(node: Any) -> Node:
+    """An operator of a file as a plain value."""
     attributes = tuple(sorted((a.name, _attribute(a)) for a in node.attribute))
     return Node(node.op_type, tuple(node.input), tuple(node.output), attributes)
 

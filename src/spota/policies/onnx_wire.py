@@ -49,6 +49,8 @@ def walk(data: memoryview, descriptor: Any, budget: Budget, depth: int = 0) -> N
                 walk(inside, field.message_type, budget, depth + 1)
             else:
                 budget.take(words=0 if field is not None and field.name in NUMBERS else size)
+                if field is not None and field.type == field.TYPE_STRING:
+                    _refuse_other_letters(inside)
             after += size
         elif wire == 0:
             _, after = _varint(data, after)
@@ -60,6 +62,14 @@ def walk(data: memoryview, descriptor: Any, budget: Budget, depth: int = 0) -> N
         at = after
     if at != end:
         raise ValueError("it is cut off, or it is no ONNX file")
+
+
+def _refuse_other_letters(text: memoryview) -> None:
+    """Refuse names that are not UTF-8, of which protobuf would make bytes."""
+    try:
+        bytes(text).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError("it has names that are no text") from error
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
