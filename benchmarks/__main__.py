@@ -12,6 +12,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     effort,
     gradient,
     host,
+    imported,
     iteration,
     learning,
     references,
@@ -35,6 +36,7 @@ def main(
                 "profile",
                 "gradient",
                 "host",
+                "imported",
                 "effort",
                 "learning",
                 "references",
@@ -69,7 +71,12 @@ def main(
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
-    run |= {"gradient": gradient.main, "host": _host, "effort": lambda: effort.main(platforms)}
+    run |= {
+        "gradient": gradient.main,
+        "host": _host,
+        "imported": imported.main,
+        "effort": lambda: effort.main(platforms),
+    }
     run |= {
         "references": references.main,
         "robustness": robustness.main,

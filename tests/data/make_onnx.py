@@ -1,18 +1,20 @@
 """Make the ONNX files of the tests: small networks as Stable-Baselines3 and rsl_rl export them.
 
-It needs torch, Stable-Baselines3 and onnxscript, in .bench-venv (`make bench` makes it):
+It needs torch, Stable-Baselines3, onnx and onnxscript, in .bench-venv (`make bench` makes it):
 
     .bench-venv/bin/python tests/data/make_onnx.py tests/data
 """
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
+import onnx
 import torch
 from stable_baselines3 import PPO, SAC
 
 sys.path.append(str(Path(__file__).parent.parent.parent / "examples"))
-from sb3_cart_pole import export  # noqa: E402
+from sb3_cart_pole import export
 
 
 class Deterministic(torch.nn.Module):
@@ -34,7 +36,7 @@ class Normalised(torch.nn.Module):
         self.register_buffer("mean", torch.linspace(-0.3, 0.4, inputs)[None])
         self.register_buffer("std", torch.linspace(0.5, 2.0, inputs)[None])
         sizes = (inputs, 24, 16)
-        hidden = [m for i, o in zip(sizes, sizes[1:], strict=False) for m in (torch.nn.Linear(i, o), torch.nn.ELU())]
+        hidden = [m for i, o in pairwise(sizes) for m in (torch.nn.Linear(i, o), torch.nn.ELU())]
         self.net = torch.nn.Sequential(*hidden, torch.nn.Linear(sizes[-1], outputs))
 
     def forward(self, observation: torch.Tensor) -> torch.Tensor:
@@ -53,6 +55,15 @@ def main(into: Path) -> None:
     for name, how in {"rsl_rl": {"dynamo": False}, "rsl_rl_dynamo": {"dynamo": True, "external_data": False}}.items():
         torch.manual_seed(1)
         torch.onnx.export(Normalised(3, 1).eval(), (torch.zeros(1, 3),), str(into / f"{name}.onnx"), **names, **how)
+    without_paths(into / "rsl_rl_dynamo.onnx")
+
+
+def without_paths(path: Path) -> None:
+    """The newer exporter writes where the code lay into every node; that is nobody's business."""
+    model = onnx.load(path)
+    for part in (*model.graph.node, *model.graph.value_info, *model.graph.initializer, model.graph, model):
+        del part.metadata_props[:]
+    onnx.save(model, path)
 
 
 if __name__ == "__main__":

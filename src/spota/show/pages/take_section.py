@@ -13,7 +13,7 @@ def take(m: Material) -> Section | None:
     if not (here / "policy.npz").is_file():
         return None
     about = (
-        "As an ONNX file the policy runs wherever onnxruntime does, from C++ or Python: observation in, action out, both "
+        "As an ONNX file the policy runs wherever onnxruntime does, in C++ or Python: observation in, action out, both "
         "in physical units. Its contract and its certificate travel inside."
     )
     data = None if m.evaluation is None else _file(m)
