@@ -16,6 +16,8 @@ from spota.policies.onnx_policy import Imported, imported
 from spota.policies.onnx_reading import said_about, split_words
 from spota.policies.onnx_values import UnknownError
 from spota.sim.env import Platform, Policy
+from spota.sim.host_policy import HostPolicy
+from spota.sim.objects import is_reference
 from spota.text import percent
 
 LOOKED_AT = 1024
@@ -47,8 +49,8 @@ def found_onnx(source: str | Path, env: Platform) -> Policy:
         return policy
     try:
         return imported(source, env)
-    except UnknownError:
-        return on_host(source, env)
+    except UnknownError as unknown:
+        return on_host(source, env, str(unknown))
 
 
 def platform_of_onnx(path: Path, words: Mapping[str, str]) -> str | None:
@@ -57,6 +59,11 @@ def platform_of_onnx(path: Path, words: Mapping[str, str]) -> str | None:
     if is_ours(model):
         return contract_in(papers_of(model), str(path)).env
     said = said_about(path, words).get("env")
+    if "env" not in words and is_reference(said):
+        raise ValueError(
+            f"{path.with_suffix('.toml')} names code, {said}, and a file's word executes nothing; look at it, and "
+            f"say it yourself if you trust it: --env {said}."
+        )
     return None if said is None else str(said)
 
 
@@ -72,6 +79,8 @@ def refuse_code(path: Path) -> None:
 
 def notes(policy: Policy, env: Platform) -> list[str]:
     """What was assumed about a network of others, and what a first look at its actions shows."""
+    if isinstance(policy, HostPolicy):
+        return [policy.note] if policy.note else []
     if not isinstance(policy, Imported):
         return []
     assumed = [policy.reading.assumed] if policy.reading.assumed else []

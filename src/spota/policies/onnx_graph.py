@@ -20,6 +20,8 @@ MOST_COMPUTED = 20_000_000
 """Elements of all constants together that are computed when a file is read."""
 LAYERS = ("Gemm", "MatMul")
 """Operators whose constants are weights, which an optimizer may move."""
+UNFIT = (ValueError, TypeError, IndexError, AttributeError, KeyError, ArithmeticError, MemoryError, StopIteration)
+"""What an operator may raise if its inputs are not what it takes."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,11 @@ def _folded(nodes: Sequence[Node], values: dict[str, Any]) -> list[Node]:
         if missing:
             raise ValueError(f"{node.operator} uses {shown(missing[0])}, which nothing before it makes")
         seen = any(isinstance(values[i], Seen) for i in node.inputs if i)
-        found = _abstract(node, values) if seen else computed(node, values)
+        try:
+            found = _abstract(node, values) if seen else computed(node, values)
+        except UNFIT as error:
+            why = " ".join(str(error).split())[:200]
+            raise ValueError(f"{shown(node.operator)} cannot work on what it is given ({why})") from error
         for name, value in zip(node.outputs, found, strict=False):
             size = count_of(shape_of(value), "a value")
             spent += size
@@ -179,12 +185,7 @@ def _abstract(node: Node, values: Mapping[str, Any]) -> tuple[Any, ...]:
         fixed.extend(None if isinstance(value, Seen) else value for value in found)
         return [value.array if isinstance(value, Seen) else None for value in found]
 
-    try:
-        shapes = jax.eval_shape(run, {name: value.array for name, value in seen.items()})
-    except (TypeError, IndexError, AttributeError, KeyError, OverflowError, StopIteration) as error:
-        raise ValueError(
-            f"{node.operator} cannot work on what it is given ({' '.join(str(error).split())[:200]})"
-        ) from error
+    shapes = jax.eval_shape(run, {name: value.array for name, value in seen.items()})
     return tuple(Seen(shape) if value is None else value for shape, value in zip(shapes, fixed, strict=True))
 
 

@@ -5,9 +5,11 @@ every size is known beforehand (`onnx.shape_inference`).
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from spota.policies.onnx_graph import input_of, outputs_of
@@ -28,8 +30,8 @@ HARMLESS = frozenset(OPERATORS) | {
 """Operators whose results cannot be sized by a number in the file."""
 
 
-def on_host(source: str | Path, env: Platform) -> HostPolicy:
-    """The network of a file as a policy on the host."""
+def on_host(source: str | Path, env: Platform, why: str) -> HostPolicy:
+    """The network of a file as a policy on the host; `why` says what jax cannot run of it."""
     name, words = split_words(str(source))
     path = Path(name)
     model = read_model(path)
@@ -37,7 +39,8 @@ def on_host(source: str | Path, env: Platform) -> HostPolicy:
     reading = reading_of(path, said_about(path, words), env, shape[-1], outputs_of(model))
     _refuse_large(path, model)
     run = session(path, model.SerializeToString(), inputs, reading.output, len(shape))
-    return ready(env, OwnPolicy(_acting(run, reading, env), "normalised"))
+    found = ready(env, OwnPolicy(_acting(run, reading, env), "normalised"))
+    return replace(found, note=f"{path} runs on the host, in onnxruntime: it has {why}. {reading.assumed}".rstrip())
 
 
 def session(path: Path, data: bytes, inputs: str, output: str, rank: int = 2) -> Callable[[np.ndarray], np.ndarray]:
@@ -68,9 +71,9 @@ def _acting(run: Callable[[np.ndarray], np.ndarray], reading: Reading, env: Plat
         if not isinstance(observation, np.ndarray):
             raise TypeError("onnxruntime is not jax")
         columns = observation.reshape(observation.shape[0], -1)
-        seen = np.asarray(reading.seen(columns))  # type: ignore[arg-type]
-        found = run(seen.T).reshape(columns.shape[1], -1).T
-        return np.asarray(reading.action(found, env.actions)).reshape(-1, *observation.shape[1:])  # type: ignore[arg-type]
+        seen = np.asarray(reading.seen(jnp.asarray(columns)))
+        found = jnp.asarray(run(seen.T).reshape(columns.shape[1], -1).T, jnp.float32)
+        return np.asarray(reading.action(found, env.actions)).reshape(-1, *observation.shape[1:])
 
     return act
 

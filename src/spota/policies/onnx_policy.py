@@ -87,14 +87,13 @@ def _scores(model: Any, output: str) -> str:
     """The scores that an output chooses the largest of; the output itself if it is scores."""
     made_by = {name: node for node in model.graph.node for name in node.output}
     at = output
-    for _ in model.graph.node:
+    for _ in range(len(model.graph.node)):  # a circle is refused later
         node = made_by.get(at)
-        if node is not None and node.op_type in ("ArgMax", "Softmax", *AROUND_A_CHOICE) and node.input:
-            at = node.input[0]
-            if node.op_type == "Softmax":
-                return at
-            continue
-        break
+        if node is None or node.op_type not in ("ArgMax", "Softmax", *AROUND_A_CHOICE) or not node.input:
+            return at
+        at = node.input[0]
+        if node.op_type == "Softmax":
+            return at
     return at
 
 

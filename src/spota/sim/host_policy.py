@@ -52,7 +52,7 @@ def policy(function: Callable[..., Any] | None = None, *, units: Units = "physic
     return OwnPolicy(function, units)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class InUnits:
     """A function that jax can trace, whose actions are in physical units."""
 
@@ -72,6 +72,8 @@ class HostPolicy:
     env: Platform
     units: Units
     side_by_side: bool
+    note: str = ""
+    """What people must hear about it."""
 
     def __call__(self, observation: Float[Array, "d *n"] | np.ndarray) -> Float[np.ndarray, "a *n"]:
         """The action in [−1, 1], not yet clipped."""
@@ -101,17 +103,16 @@ def ready(env: Platform, given: Policy) -> Any:
     if isinstance(given, HostPolicy) or is_stateful(given):
         return given
     function, units = (given.function, given.units) if isinstance(given, OwnPolicy) else (given, "normalised")
-    if not callable(function):
-        check_policy(env, function)
-    traced, error = _traced(env, function)
-    if traced:
-        check_policy(env, function)
-        return InUnits(function, env.actions) if units == "physical" else function
-    return _on_host(env, function, units, error)
+    found, why_not = _traced(env, function) if callable(function) else ((), "")
+    if found is None:
+        return _on_host(env, function, units, why_not)
+    if found != (len(env.actions), SEVERAL):
+        check_policy(env, function)  # which says what is wrong
+    return InUnits(function, env.actions) if units == "physical" else function
 
 
-def _traced(env: Platform, function: Callable[..., Any]) -> tuple[bool, str]:
-    """Whether jax follows the observation through the function, or why not.
+def _traced(env: Platform, function: Callable[..., Any]) -> tuple[Any, str]:
+    """The shape of the action if jax follows the observation through the function; else None, and why not.
 
     What comes out as a plain array was made without it: a constant, or a random number.
     """
@@ -123,10 +124,12 @@ def _traced(env: Platform, function: Callable[..., Any]) -> tuple[bool, str]:
         return action
 
     try:
-        jax.eval_shape(watched, jax.ShapeDtypeStruct((len(env.observations), SEVERAL), jnp.float32))
+        action = jax.eval_shape(watched, jax.ShapeDtypeStruct((len(env.observations), SEVERAL), jnp.float32))
     except Exception as error:  # whatever a tracer provokes in code that is not written for it
-        return False, str(error).split("\n")[0].rstrip(".")
-    return not plain[-1], "it does not depend on the observation"
+        return None, str(error).split("\n")[0].rstrip(".")
+    if plain[-1]:
+        return None, "it does not depend on the observation"
+    return getattr(action, "shape", ()), ""
 
 
 def _on_host(env: Platform, function: Callable[..., Any], units: Units, why_not: str) -> HostPolicy:
@@ -168,7 +171,8 @@ def _tried(run: Callable[[], Any], wanted: tuple[int, ...]) -> tuple[np.ndarray 
     try:
         found = np.asarray(run(), np.float32)
     except Exception as error:
-        return None, f"{type(error).__name__}: {error}{users_line(error)}".rstrip(".")
+        said = " ".join(str(error).split())
+        return None, f"{type(error).__name__}: {said}{users_line(error)}".rstrip(".")
     if found.shape != wanted:
         return None, f"it returned {described(found)} for {wanted[-1]} observations, where {wanted} is needed"
     return found, ""
