@@ -49,7 +49,7 @@ def _network(policy: FNN) -> tuple[Nodes, Arrays]:
     arrays: Arrays = {
         "scale": np.asarray(policy.contract.observation_scale),
         "one": np.ones(()),
-        "minus_one": -np.ones(()),
+        "minus_one": np.full((), -1.0),
     }
     nodes: Nodes = [("Mul", [INPUT, "scale"], "scaled"), ("Clip", ["scaled", "minus_one", "one"], "tanh_0")]
     for i, (weight, bias) in enumerate(zip(policy.weights, policy.biases, strict=True), start=1):

@@ -107,8 +107,10 @@ def graph_of(model: Any, output: str) -> tuple[Graph, tuple[np.ndarray, ...]]:
     kept = _cut_back(kept, output)
     needed = {i for node in kept for i in node.inputs}
     weights = tuple(dict.fromkeys(i for node in kept for i in _weights(node, values, kept)))
-    rest = tuple((n, Tensor.of(values[n])) for n in sorted(needed - {*weights, "", name}) if _is_constant(values[n]))
-    return Graph(name, shape, output, tuple(kept), rest, weights), tuple(values[w] for w in weights)
+    rest = tuple(
+        (n, Tensor.of(np.asarray(values[n]))) for n in sorted(needed - {*weights, "", name}) if _is_constant(values[n])
+    )
+    return Graph(name, shape, output, tuple(kept), rest, weights), tuple(np.asarray(values[w]) for w in weights)
 
 
 def computed(node: Node, values: Mapping[str, Any]) -> tuple[Any, ...]:
