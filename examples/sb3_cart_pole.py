@@ -5,6 +5,7 @@ It needs torch and Stable-Baselines3, which spota does not: `make bench` has the
     .bench-venv/bin/python examples/sb3_cart_pole.py sb3_cart_pole.onnx
 """
 
+# pyright: reportMissingImports=false
 import sys
 import time
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import tomli_w
 
@@ -277,7 +278,8 @@ def crafted_onnx() -> dict[str, bytes]:
     twice = onnx_model([gemm], [weight, weight])
     sparse = onnx_model([gemm], [])
     sparse.graph.sparse_initializer.add().values.CopyFrom(weight)
-    text = helper.make_tensor("w", TensorProto.STRING, [1], [b"x"])
+    letters: Any = [b"x"]
+    text = helper.make_tensor("w", TensorProto.STRING, [1], letters)
     many = [node("ConstantOfShape", ["sizes"], [f"c{i}"]) for i in range(100)]
     sum_of_all = node("Sum", [f"c{i}" for i in range(100)], ["action"])
     ten_million = numpy_helper.from_array(np.array([10_000_000], np.int64), "sizes")
@@ -398,7 +400,7 @@ def read_onnx(path: Path) -> Any:
     try:
         env = THREE if b"net.0.weight" in named.read_bytes() else MASS
         policy = policies.find(named, env)
-        return np.asarray(policy(np.zeros((len(env.observations), 2), np.float32)))
+        return np.asarray(policy(jnp.zeros((len(env.observations), 2))))
     finally:
         named.rename(path)
 

@@ -5,6 +5,7 @@ It needs torch, Stable-Baselines3, onnx and onnxscript, in .bench-venv (`make be
     .bench-venv/bin/python tests/data/make_onnx.py tests/data
 """
 
+# pyright: reportMissingImports=false
 import sys
 from itertools import pairwise
 from pathlib import Path

@@ -29,7 +29,7 @@ def theirs(path: Path, seen: np.ndarray) -> np.ndarray:
     """onnxruntime's answers, one observation after the other, as these files want it."""
     session = onnxruntime.InferenceSession(path)
     name = session.get_inputs()[0].name
-    return np.concatenate([session.run(None, {name: row[None]})[0] for row in seen]).T
+    return np.concatenate([np.asarray(session.run(None, {name: row[None]})[0]) for row in seen]).T
 
 
 def some(n: int) -> np.ndarray:
@@ -117,7 +117,7 @@ def test_a_choice_becomes_a_channel_that_decides_alike(tmp_path):
     onnx.save(model, path)
     seen = some(50)[:, :2]
     session = onnxruntime.InferenceSession(path)
-    choices = np.array([session.run(["choice"], {"observation": row[None]})[0][0] for row in seen])
+    choices = np.array([np.asarray(session.run(["choice"], {"observation": row[None]})[0])[0] for row in seen])
     policy = imported(f"{path},units=choice,output=choice", MASS)
     assert 0 < choices.mean() < 1
     np.testing.assert_array_equal(np.asarray(policy(jnp.asarray(seen.T)))[0] > 0, choices == 1)
@@ -129,7 +129,7 @@ def test_an_unknown_operator_runs_on_the_host(tmp_path):
         imported(path, MASS)
     policy, seen = policies.find(path, MASS), some(6)[:, :2]
     assert isinstance(policy, HostPolicy)
-    np.testing.assert_allclose(policy(seen.T), theirs(path, seen), atol=1e-6)
+    np.testing.assert_allclose(policy(jnp.asarray(seen.T)), theirs(path, seen), atol=1e-6)
     domains, keys = MASS.domain.sample(jax.random.key(0), 3), jax.random.split(jax.random.key(1), (3, 1))
     assert np.isfinite(rollout.returns(MASS, policy, domains, keys).returns).all()
 

@@ -48,7 +48,7 @@ def test_onnxruntime_does_what_we_do_in_physical_units(tmp_path, policy):
     session = onnxruntime.InferenceSession(path)
     for n in (1, 10_000):
         seen = np.random.default_rng(n).normal(size=(n, 2)).astype(np.float32)
-        (found,) = session.run(["action"], {"observation": seen})
+        found = np.asarray(session.run(["action"], {"observation": seen})[0])
         np.testing.assert_allclose(found, commands(policy, seen), atol=1e-6)
     assert np.abs(found).max() > 0.005
 

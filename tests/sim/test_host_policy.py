@@ -1,5 +1,7 @@
 """Any callable on NumPy arrays: the same rollouts as a compiled policy, on pure and on host environments."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,7 +49,7 @@ def test_a_function_in_numpy_earns_what_the_same_one_in_jax_does(env, policy):
 def test_trajectories_agree_and_stand_still_after_the_last_failure():
     for policy in (lambda o: jnp.ones((1, o.shape[1])) + 0 * o[:1], None):
         want = spota.collect(PURE, policy or compiled, DOMAINS, KEYS[:, 0])
-        ours = (lambda o: np.ones((1, o.shape[1]))) if policy else side_by_side
+        ours: Any = (lambda o: np.ones((1, o.shape[1]))) if policy else side_by_side
         found = spota.collect(PURE, ours, DOMAINS, KEYS[:, 0])
         for name in ("rewards", "alive", "survived", "last_observation"):
             np.testing.assert_allclose(getattr(found, name), getattr(want, name), atol=1e-5)
@@ -66,15 +68,16 @@ def test_one_by_one_where_side_by_side_would_mix_rollouts():
     def greedy(observation):
         return np.atleast_1d(np.asarray(observation).max(axis=0)) - np.asarray(observation).max()
 
-    assert ready(PURE, side_by_side).side_by_side
-    assert not ready(PURE, lambda o: greedy(o) if o.ndim == 1 else greedy(o)[None]).side_by_side
+    alone: Any = lambda o: greedy(o) if o.ndim == 1 else greedy(o)[None]  # noqa: E731
+    together: Any = side_by_side
+    assert ready(PURE, together).side_by_side and not ready(PURE, alone).side_by_side
 
 
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
         (lambda _: np.zeros(5), "works neither in jax .* nor in NumPy: it returned an array of shape"),
-        (lambda _: undefined, "NameError: name 'undefined' is not defined .test_host_policy.py, line"),
+        (lambda _: 1 / 0, "ZeroDivisionError: division by zero .test_host_policy.py, line"),
         (lambda o: np.random.normal(size=(1, o.shape[-1])), "two different answers to the same observation"),
     ],
 )

@@ -92,9 +92,9 @@ def _line_up(
     """All that a reference may start from, as networks of one kind, and those of them that are imitations."""
     k_policy, *k_known = jax.random.split(run.keys(1).imitation, 1 + len(known))
     hidden = _size((policy, *known.values()), run.settings.hidden)
-    if isinstance(policy, Imported):
-        networks, imitations = {ITSELF: policy}, {}
-    else:
+    networks: dict[str, Any] = {ITSELF: policy}
+    imitations: dict[str, Imitation | None] = {}
+    if not isinstance(policy, Imported):
         network, imitation = _network(run, k_policy, policy, hidden, "imitation")
         networks, imitations = {ITSELF if imitation is None else IMITATED: network}, {IMITATED: imitation}
     if with_own:  # it knows nothing of the assessed policy

@@ -18,6 +18,7 @@ from spota.policies.network import FNN, Linear
 from spota.policies.onnx_export import arrays_of, exported
 from spota.policies.onnx_graph import Tensor, node_of
 from spota.policies.onnx_limits import array_of
+from spota.policies.onnx_values import UnknownError
 
 FORMAT = 1
 """Of the papers in the metadata."""
@@ -79,7 +80,7 @@ def our_policy(model: Any, path: Path) -> FNN | Linear:
     try:
         policy = _rebuilt(model, papers["spota.kind"], contract)
         same = meaning_sha256(exported(policy, {})) == meaning_sha256(model)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, UnknownError) as error:
         raise ValueError(f"{path} is no policy of ours: {' '.join(str(error).split())[:200]}.") from error
     if not same:
         raise ValueError(f"{path} says that spota wrote it, but spota would write it otherwise: it was changed.")

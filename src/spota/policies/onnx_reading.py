@@ -74,8 +74,8 @@ def split_words(source: str) -> tuple[str, dict[str, str]]:
     file, dot, rest = source.partition(".onnx,")
     if not dot:
         return source, {}
-    said = dict(part.partition("=")[::2] for part in rest.split(","))
-    return f"{file}.onnx", said
+    pairs = (part.partition("=") for part in rest.split(","))
+    return f"{file}.onnx", {name: value for name, _, value in pairs}
 
 
 def said_about(path: Path, words: Mapping[str, str]) -> dict[str, Any]:

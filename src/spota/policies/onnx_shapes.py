@@ -50,7 +50,7 @@ def squeeze(attributes: Attributes, x: Any, axes: Any = None) -> Any:
 
 def unsqueeze(attributes: Attributes, x: Any, axes: Any = None) -> Any:
     """With more axes of length one."""
-    given = attributes.get("axes") if axes is None else plain(axes)
+    given: Any = attributes.get("axes") if axes is None else plain(axes)
     rank = len(shape_of(x)) + len(given)
     new, old = _axes({}, np.asarray(given), rank, []), iter(shape_of(x))
     return reshaped(x, tuple(1 if i in new else next(old) for i in range(rank)))
@@ -89,7 +89,7 @@ def take(attributes: Attributes, x: Any, indices: Any) -> Any:
 def cut(attributes: Attributes, x: Any, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None):
     """A piece of some axes."""
     given = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
-    found = {k: attributes.get(k) if v is None else plain(v).tolist() for k, v in given.items()}
+    found: dict[str, Any] = {k: attributes.get(k) if v is None else plain(v).tolist() for k, v in given.items()}
     rank, which = len(shape_of(x)), [slice(None)] * len(shape_of(x))
     axes_, steps_ = found["axes"] or range(len(found["starts"])), found["steps"] or [1] * len(found["starts"])
     for axis, a, b, step in zip(axes_, found["starts"], found["ends"], steps_, strict=True):

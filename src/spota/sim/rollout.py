@@ -73,7 +73,7 @@ def returns(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n
         found = host_groups.group_returns(env, acting_with, one, grouped, own)
         total, survived = (jnp.asarray(x[0]) for x in found)
     else:
-        run = _returns_by_steps if isinstance(policy, HostPolicy) else _compiled_returns
+        run: Callable = _returns_by_steps if isinstance(policy, HostPolicy) else _compiled_returns
         total, survived = run(pure(env), policy, *rows)
     if jnp.isnan(total).any():
         bad = int(jnp.isnan(total).argmax()) // m
