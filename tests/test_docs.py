@@ -168,7 +168,7 @@ def test_controllers_are_compared_on_the_same_domains(capsys):
 
 
 def test_an_optimizer_of_ones_own_finds_the_optimum(capsys):
-    runpy.run_path(str(ROOT / "examples" / "own_optimizer.py"), run_name="__main__")
+    runpy.run_path(str(ROOT / "examples" / "own_solver.py"), run_name="__main__")
     said = capsys.readouterr().out
     assert "Certified: " in said and "effort margin" in said
     earned = float(re.findall(r"Earns at least (\S+) on average", said)[0])

@@ -22,7 +22,7 @@ from spota.envs import PLATFORMS, make
 from spota.policies import find, fingerprint
 from spota.policies.clipping import clipping_warning
 from spota.policies.onnx_files import notes
-from spota.polopt.solver import AnyOptimizer
+from spota.polopt.solver import AnySolver
 from spota.runs import config
 from spota.runs.plan import OWN, Plan, complete, flag_tables
 from spota.show.live import Live
@@ -45,11 +45,11 @@ def train(
     beta: float | None = None,
     max_minutes: float | None = None,
     settings: Spota | Settings | None = None,
-    candidate: AnyOptimizer | Settings | None = None,
-    reference: AnyOptimizer | Settings | None = None,
+    candidate: AnySolver | Settings | None = None,
+    reference: AnySolver | Settings | None = None,
     out: str | Path | None = None,
     progress: bool = False,
-    report: Listener | None = None,
+    listener: Listener | None = None,
 ) -> Result:
     """Train a policy until the upper bound on what it loses on unseen domains is at most β: Algorithm 1.
 
@@ -60,17 +60,17 @@ def train(
     Args:
         env: A platform, its name, or `file.py:name` for one of your own, which executes that file.
         preset: tuned (our settings), quick (two to four minutes) or paper (the paper's numbers and interval).
-        solver: The optimizers inside: default (the platform's best), ppo, epopt, analytic, or `file.py:name`.
+        solver: The solvers inside: default (the platform's best), ppo, epopt, analytic, or `file.py:name`.
         seed: The same seed gives the same result.
         beta: The threshold β, in return.
         max_minutes: No iteration begins after this time.
         settings: Settings of Algorithm 1 that differ from the preset, e.g. {"n_c": 10}, or all of them.
-        candidate: Settings of the candidate's optimizer that differ, e.g. {"iterations": 50}, or another optimizer: a
+        candidate: Settings of the candidate's solver that differ, e.g. {"iterations": 50}, or another solver: a
             function solve(key, env, domains, start) that returns a policy, see docs/contracts.md.
         reference: The same for the references.
         out: A run directory, which the same call continues if it was interrupted; without it nothing is written.
         progress: Show on standard error how it goes.
-        report: A function that hears every event of the run.
+        listener: A function that hears every event of the run.
     """
     devices.use_all_cores()
     _check_preset(preset)
@@ -78,7 +78,7 @@ def train(
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     head = _head(env, platform, preset=preset, solver=solver, seed=seed)
     plan = _complete(head, platform, given, flag_tables(beta, max_minutes))
-    return drive(plan, platform, _path(out), _shown(progress, plan, platform, report)).result
+    return drive(plan, platform, _path(out), _shown(progress, plan, platform, listener)).result
 
 
 def assess(
@@ -91,11 +91,11 @@ def assess(
     beta: float | None = None,
     against: Sequence[str | Path | Policy] = (),
     settings: Spota | Settings | None = None,
-    candidate: AnyOptimizer | Settings | None = None,
-    reference: AnyOptimizer | Settings | None = None,
+    candidate: AnySolver | Settings | None = None,
+    reference: AnySolver | Settings | None = None,
     out: str | Path | None = None,
     progress: bool = False,
-    report: Listener | None = None,
+    listener: Listener | None = None,
 ) -> Assessment:
     """A certificate for a policy that exists already, trained anywhere: any callable, a file, a run or a controller.
 
@@ -108,7 +108,7 @@ def assess(
 
         spota.assess("policy.npz", "cart-pole", against=["runs/a", "lqr"])
 
-    The other arguments are those of `train`; `candidate` is the optimizer of our own candidate, by default the
+    The other arguments are those of `train`; `candidate` is the solver of our own candidate, by default the
     platform's.
     """
     devices.use_all_cores()
@@ -126,7 +126,7 @@ def assess(
     head = _head(env, platform, algo="assess", preset=preset, solver=solver, seed=seed, **source)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     plan = _complete(head, platform, given, flag_tables(beta))
-    display = _shown(progress, plan, platform, report)
+    display = _shown(progress, plan, platform, listener)
     return drive_assessment(plan, platform, found, _path(out), display, against=known).assessment
 
 
@@ -198,11 +198,11 @@ def _path(out: str | Path | None) -> Path | None:
 
 
 @contextlib.contextmanager
-def _shown(progress: bool, plan: Plan, env: Platform, report: Listener | None) -> Iterator[Listener | None]:
+def _shown(progress: bool, plan: Plan, env: Platform, listener: Listener | None) -> Iterator[Listener | None]:
     """The listener, with the display before it if that is wanted."""
     if not progress:
-        yield report
+        yield listener
         return
     console = Console(stderr=True, highlight=False, emoji=False)
     with Live(console, plan.env, env.max_return, plan.spota.beta) as live:
-        yield to_all(live, report)
+        yield to_all(live, listener)

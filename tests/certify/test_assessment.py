@@ -51,12 +51,12 @@ class Memo:
 
 
 @solves_all
-def stay(keys, env, domains, inits, report=None):
-    """The weakest optimizer of all: a reference is its start."""
+def stay(keys, env, domains, inits, watch=None):
+    """The weakest solver of all: a reference is its start."""
     del env, domains
     P = keys.shape[0]
-    if report is not None:
-        report(Progress(1, 1, np.zeros(P), np.zeros(P), np.zeros(P), inits, 1, {}))
+    if watch is not None:
+        watch(Progress(1, 1, np.zeros(P), np.zeros(P), np.zeros(P), inits, 1, {}))
     score, curve = _scores(jnp.zeros(P), jnp.ones(P)), jnp.zeros((P, 1))
     return Solution(inits, score, score, curve, curve, jnp.zeros(1), jnp.zeros(P, bool))
 
@@ -78,7 +78,7 @@ def test_an_existing_network_is_assessed_from_itself():
 
 
 def test_each_reference_starts_from_the_best_for_its_own_domains():
-    """So that the gap is at least what known policies earn more, however weak the optimizer is."""
+    """So that the gap is at least what known policies earn more, however weak the solver is."""
     memo = Memo()
     found = assess_policy(KEY, ENV, POLICY, stay, SMALL, against={"mars": MARS, "venus": VENUS}, memo=memo)
     planet = memo.kept["iteration-01/references"]["domain.planet"]
@@ -92,7 +92,9 @@ def test_each_reference_starts_from_the_best_for_its_own_domains():
 
 def test_a_candidate_of_our_own_is_trained_on_other_domains():
     memo, heard = Memo(), []
-    found = assess_policy(KEY, ENV, POLICY, stay, SMALL, candidate=exact.catapult, memo=memo, report=heard.append)
+    found = assess_policy(
+        KEY, ENV, POLICY, stay, SMALL, candidate_solver=exact.catapult, memo=memo, listener=heard.append
+    )
     kept = {name.removeprefix("iteration-01/"): arrays for name, arrays in memo.kept.items()}
     own, planet = kept["candidate"]["domain.planet"], kept["references"]["domain.planet"]
     assert own.shape == (7,)
@@ -102,7 +104,9 @@ def test_a_candidate_of_our_own_is_trained_on_other_domains():
     assert better.any()
     blocks = [e.block for e in heard if isinstance(e, BlockStarted)]
     assert blocks == ["candidate", "starts", "references", "comparison", "performance", "certificate"]
-    again = assess_policy(KEY, ENV, POLICY, stay, SMALL, candidate=lambda *_: pytest.fail("trained again"), memo=memo)
+    again = assess_policy(
+        KEY, ENV, POLICY, stay, SMALL, candidate_solver=lambda *_: pytest.fail("trained again"), memo=memo
+    )
     assert again.certificate == found.certificate
 
 
@@ -134,7 +138,7 @@ def quick_imitation(monkeypatch):
 def test_a_controller_is_assessed_from_its_imitation():
     events, memo = [], Memo()
     settings = dataclasses.replace(SMALL, hidden=(4,), performance_domains=0)
-    found = assess_policy(KEY, SHORT, lqr(SHORT), stay, settings, memo=memo, report=events.append)
+    found = assess_policy(KEY, SHORT, lqr(SHORT), stay, settings, memo=memo, listener=events.append)
     assert found.imitation is not None
     assert found.certificate.max_return == 50
     assert found.certificate.starts == {IMITATED: 10}

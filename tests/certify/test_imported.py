@@ -41,7 +41,7 @@ def test_one_of_two_networks_acts_and_learns_alone():
 
 
 def test_references_start_from_the_network_itself():
-    found = assess_policy(jax.random.key(0), ENV, imported(FILE, ENV), SHORT, SMALL, candidate=SHORT)
+    found = assess_policy(jax.random.key(0), ENV, imported(FILE, ENV), SHORT, SMALL, candidate_solver=SHORT)
     assert set(found.certificate.starts) >= {ITSELF, OURS} and found.imitation is None
     assert sum(found.certificate.starts.values()) == SMALL.n_G
     assert found.certificate.policy_sha256 == policies.fingerprint(imported(FILE, ENV))
@@ -74,7 +74,7 @@ def test_the_same_policy_has_the_same_certificate_as_npz_as_onnx_and_in_numpy(tm
 
     files = network.save(tmp_path / "p.npz"), exporting.export(network, tmp_path / "p.onnx", MASS)
     npz, onnx, function = (
-        assess_policy(jax.random.key(0), MASS, policy, SHORT, settings, candidate=SHORT).certificate
+        assess_policy(jax.random.key(0), MASS, policy, SHORT, settings, candidate_solver=SHORT).certificate
         for policy in (*(policies.find(file, MASS) for file in files), in_numpy)
     )
     assert onnx == npz

@@ -34,7 +34,7 @@ SETS += [f"{who}.{n}={v}" for who in ("candidate", "reference") for n, v in PPO_
 @pytest.mark.slow  # three processes that compile
 def test_a_killed_run_ends_with_the_same_numbers(tmp_path):
     told, tables = [], {"settings": SETTINGS, "candidate": PPO_SETTINGS, "reference": PPO_SETTINGS}
-    whole = spota.train(ENV, preset="quick", out=tmp_path / "whole", report=told.append, **tables)
+    whole = spota.train(ENV, preset="quick", out=tmp_path / "whole", listener=told.append, **tables)
     assert "HostPointMass" in (tmp_path / "whole" / "report.html").read_text()
     assert any(isinstance(event, Told) and "steps a second" in event.text for event in told)
     assert 0 <= whole.certificate.ucbog <= 20 and whole.certificate.env == "host-point-mass"

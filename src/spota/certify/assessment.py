@@ -1,6 +1,6 @@
 """A certificate for a policy that exists already, whoever trained it: where its references start from, and the rest.
 
-found = assess_policy(jax.random.key(0), env, policy, Analytic(), candidate=Analytic(), against={"runs/a": other})
+found = assess_policy(key, env, policy, Analytic(), candidate_solver=Analytic(), against={"runs/a": other})
 print(found.certificate)
 
 Each reference starts, on its own domains, from the best of all policies that there are: the assessed one, candidates of
@@ -29,7 +29,7 @@ from spota.policies.imitate import Imitation, imitate
 from spota.policies.network import FNN, Linear, fnn, widened
 from spota.policies.one_of import as_one_of
 from spota.policies.onnx_policy import Imported
-from spota.polopt.solver import AnyOptimizer, as_solver
+from spota.polopt.solver import AnySolver, as_solver
 from spota.sim.env import Platform, Policy
 from spota.sim.host_policy import ready
 from spota.text import figure
@@ -55,28 +55,29 @@ def assess_policy(
     key: Key[Array, ""],
     env: Platform,
     policy: Policy,
-    optimizer: AnyOptimizer,
+    solver: AnySolver,
     settings: Spota | None = None,
     *,
-    candidate: AnyOptimizer | None = None,
+    candidate_solver: AnySolver | None = None,
     against: Mapping[str, Policy] | None = None,
     memo: Memo = compute,
-    report: Listener | None = None,
+    listener: Listener | None = None,
 ) -> Assessment:
-    """A certificate for a policy that exists already, from references on n_r domains each that `optimizer` trains.
+    """A certificate for a policy that exists already, from references on n_r domains each that `solver` trains.
 
     Each reference starts from the best, on its own domains, of: the policy itself; candidates of our own, which
-    `candidate` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. A network
-    from an ONNX file is a start itself, beside ours. Other policies that are no network of the policy's depth are
-    imitated by one, and a narrow network is widened first. References are compared with the policy itself in all cases.
+    `candidate_solver` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. A
+    network from an ONNX file is a start itself, beside ours. Other policies that are no network of the policy's depth
+    are imitated by one, and a narrow network is widened first. References are compared with the policy itself in all
+    cases.
     """
     settings, known = replace(settings or Spota(), spend_alpha="none"), dict(against or {})  # one policy, one test
     policy, known = ready(env, policy), {name: ready(env, other) for name, other in known.items()}
     for one in (policy, *known.values()):
         if isinstance(one, FNN | Linear | Imported):
             one.contract.check(env)
-    run = Procedure(key, env, as_solver(candidate or optimizer), optimizer, settings, constant, memo, report)
-    networks, imitations = _line_up(run, policy, known, with_own=candidate is not None)
+    run = Procedure(key, env, as_solver(candidate_solver or solver), solver, settings, constant, memo, listener)
+    networks, imitations = _line_up(run, policy, known, with_own=candidate_solver is not None)
 
     def notes(starts: Mapping[str, int]) -> tuple[str, ...]:
         return tuple(_doubts(env, imitations, starts))

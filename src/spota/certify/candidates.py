@@ -20,7 +20,7 @@ from spota.certify.references import repeated
 from spota.files.blocks import Arrays, from_arrays, to_arrays
 from spota.policies import FNN, first_policy, fnn
 from spota.polopt.imitating import imitation_progress
-from spota.polopt.solve import Report, Solution
+from spota.polopt.solve import Solution, Watch
 from spota.polopt.solver import Solver
 from spota.sim.env import Platform
 
@@ -44,7 +44,7 @@ def find_candidate(
     solver: Solver,
     n_c: int,
     init: Any = None,
-    report: Report | None = None,
+    watch: Watch | None = None,
     hidden: tuple[int, ...] = (16, 16),
     trainings: int = 1,
 ) -> Candidate:
@@ -55,7 +55,7 @@ def find_candidate(
     domains = env.domain.sample(k_domains, n_c)  # SPOTA_cand_DR
     problems = {name: jnp.broadcast_to(column, (trainings, n_c)) for name, column in domains.items()}
     inits = jax.tree.map(lambda *leaves: jnp.stack(leaves), *new)
-    found = solver(k_solves, env, problems, inits, report)  # SPOTA_optpol_cand
+    found = solver(k_solves, env, problems, inits, watch)  # SPOTA_optpol_cand
     order = np.argsort(-np.asarray(found.score.returns), kind="stable")
     rivals = {rival_name(i): _one(found.policy, k) for i, k in enumerate(order[1:].tolist(), 1)}
     return Candidate(Solved(domains, _solution(found, int(order[0]))), rivals)
@@ -80,8 +80,8 @@ def trained_candidate(
     if init is None and s.start == "controller":
         init = _imitation(run, iteration, key, hidden, imitation)
 
-    def make(report: Report) -> Arrays:
-        found = find_candidate(key, run.env, run.candidate, n_c, init, report, hidden, s.trainings)
+    def make(watch: Watch) -> Arrays:
+        found = find_candidate(key, run.env, run.candidate_solver, n_c, init, watch, hidden, s.trainings)
         return {**found.solved.to_arrays(), **to_arrays(dict(found.rivals))}
 
     like = fnn(key, run.env, hidden) if init is None else init
@@ -95,8 +95,8 @@ def _imitation(run: Procedure, iteration: int, key: Key[Array, ""], hidden: tupl
     _, k_init, _ = jax.random.split(key, 3)
     start = run.settings.start
 
-    def make(report: Report) -> Arrays:
-        return to_arrays(first_policy(k_init, run.env, start, hidden, lambda one: report(imitation_progress(one))))
+    def make(watch: Watch) -> Arrays:
+        return to_arrays(first_policy(k_init, run.env, start, hidden, lambda one: watch(imitation_progress(one))))
 
     return from_arrays(run.block(iteration, block, 0, make), fnn(key, run.env, hidden))
 

@@ -25,7 +25,7 @@ FILLINGS = 8
 
 
 class Solved(eqx.Module):
-    """Domains, and what the optimizer found on them: one candidate, or n_G references with a leading axis."""
+    """Domains, and what the solver found on them: one candidate, or n_G references with a leading axis."""
 
     domains: dict[str, Float[Array, "*problems n"]]
     solution: Solution

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from spota.commands.output import console, print_json, say
+from spota.commands.sources import OtherTable
 from spota.envs import make
 from spota.runs import cost
 from spota.runs.config import Preset
@@ -26,6 +27,7 @@ UNSOUND = 1
 def check(
     env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")],
     /,
+    domain: OtherTable = None,
     json: bool = False,
 ) -> None:
     """Find out whether a simulator does what certificates take for granted, and what a certificate will cost.
@@ -37,9 +39,11 @@ def check(
 
     Args:
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
+        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
+            a run that has one.
         json: Print one JSON document instead of a table.
     """
-    platform = make(env)
+    platform = make(env, domain=domain)
     found = look_at(platform)
     costs = _costs(platform, found)
     if json:

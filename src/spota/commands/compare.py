@@ -9,7 +9,7 @@ from spota.analysis import evaluate, standings
 from spota.analysis.standings import Standings
 from spota.commands.output import command, console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import Named, Words, contestants, domains_of, warn_of_clipping, with_contract
+from spota.commands.sources import Named, OtherTable, Words, contestants, domains_of, warn_of_clipping, with_contract
 from spota.files.atomic import plain, write_json
 from spota.sim.domain import count
 
@@ -22,6 +22,7 @@ def compare(
     ] = None,
     contract: Words = (),
     domains: int = 500,
+    domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     rollouts: int = 1,
     noise: bool = True,
@@ -44,6 +45,8 @@ def compare(
         contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
             the same. docs/own_policy.md has all words.
         domains: How many unseen domains are drawn.
+        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
+            a run that has one, or the platform's name for its own.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
         noise: Observation noise, as in the paper's training.
@@ -54,7 +57,7 @@ def compare(
     from spota.show.pages import write_comparison  # slow to import
 
     policies = with_contract(policies, contract)
-    platform, chosen = contestants(policies, env, noise)
+    platform, chosen = contestants(policies, env, noise, domain)
     k_domains, k_rollouts = evaluate.evaluation_keys(seed)
     if on is None:
         drawn, where = platform.domain.sample(k_domains, domains), f"{domains} unseen domains (seed {seed})"

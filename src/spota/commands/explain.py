@@ -10,7 +10,7 @@ from spota.analysis.attribution import Explanation
 from spota.analysis.worst import WorstDomain
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import Words, contestants, domains_of, with_contract
+from spota.commands.sources import OtherTable, Words, contestants, domains_of, with_contract
 from spota.files.atomic import check_writable, plain, write_json
 
 SHOWN = 8
@@ -25,6 +25,7 @@ def explain(
     ] = None,
     contract: Words = (),
     samples: int = 1000,
+    domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     noise: bool = True,
     seed: int = 0,
@@ -48,6 +49,8 @@ def explain(
         contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
             the same. docs/own_policy.md has all words.
         samples: Domains behind each figure; four times as many halve the intervals.
+        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
+            a run that has one, or the platform's name for its own.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
             one. Shares of the variance need draws of their own.
         noise: Observation noise.
@@ -56,7 +59,7 @@ def explain(
         json: Print one JSON document instead of words and tables.
     """
     (policy,) = with_contract([policy], contract)
-    platform, chosen = contestants((policy,), env, noise)
+    platform, chosen = contestants((policy,), env, noise, domain)
     (name, subject), source = next(iter(chosen.items())), Path(policy)
     drawn = None
     if on is not None:

@@ -5,10 +5,8 @@ from typing import Annotated
 
 import tyro
 
-from spota import policies
 from spota.commands.output import command, console, print_json, say
-from spota.commands.sources import platform_named
-from spota.envs import make
+from spota.commands.sources import contestants
 from spota.runs import exporting, signing
 
 
@@ -35,8 +33,8 @@ def export(
         key: A private key of Ed25519 in PEM; the signature is written to FILE.onnx.sig.
         json: Print one JSON document instead of words.
     """
-    platform = make(platform_named([source], env))
-    policy = policies.find(source, platform)
+    platform, named = contestants([source], env)
+    (policy,) = named.values()
     certificate = exporting.certificate_of(source, policy)
     written = exporting.export(policy, file, platform, certificate)
     signature = None if key is None else signing.sign(written, key)

@@ -9,7 +9,7 @@ import tyro
 from spota import policies
 from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import console, print_json
-from spota.commands.sources import Words, told, with_contract
+from spota.commands.sources import OtherTable, Words, told, with_contract
 from spota.envs import make
 from spota.show import animation
 
@@ -20,6 +20,7 @@ def play(
     policy: str = "lqr",
     contract: Words = (),
     domains: int = 1,
+    domain: OtherTable = None,
     seed: int = 0,
     noise: bool = True,
     out: Path | None = None,
@@ -33,6 +34,8 @@ def play(
         contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
             the same. docs/own_policy.md has all words.
         domains: How many rollouts side by side; the first is on the nominal domain, the others on random ones.
+        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
+            a run that has one.
         seed: The same seed gives the same domains, start states and noise.
         noise: Observation noise, as in the paper.
         out: The file to write, .html or .gif (default runs/ENV-POLICY.html).
@@ -40,7 +43,7 @@ def play(
     """
     if domains < 1:
         raise ValueError(f"--domains {domains}: ask for at least 1 rollout.")
-    platform = make(env, noise=noise)
+    platform = make(env, noise=noise, domain=domain)
     (policy,) = with_contract([policy], contract)
     chosen = told(policies.find(policy, platform), platform)
     target = out or Path("runs") / f"{platform.name}-{Path(policy).stem}.html"

@@ -10,7 +10,7 @@ import tyro
 from spota import policies
 from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import print_json, print_table
-from spota.commands.sources import Words, domains_of, told, warn_of_clipping, with_contract
+from spota.commands.sources import OtherTable, Words, domains_of, told, warn_of_clipping, with_contract
 from spota.envs import make
 from spota.sim.domain import count
 from spota.sim.env import Platform
@@ -23,6 +23,7 @@ def rollout(
     policy: str = "lqr",
     contract: Words = (),
     domains: int = 500,
+    domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     rollouts: int = 1,
     seed: int = 0,
@@ -38,6 +39,8 @@ def rollout(
         contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
             the same. docs/own_policy.md has all words.
         domains: How many random domains.
+        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
+            a run that has one.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
         seed: The same seed gives the same domains, start states and noise.
@@ -45,7 +48,7 @@ def rollout(
         noise: Observation noise, as in the paper.
         json: Print one JSON document instead of a table.
     """
-    platform = make(env, noise=noise)
+    platform = make(env, noise=noise, domain=domain)
     (policy,) = with_contract([policy], contract)
     chosen = told(policies.find(policy, platform), platform)
     if rollouts < 1:

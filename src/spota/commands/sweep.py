@@ -13,7 +13,7 @@ from spota.analysis import evaluate
 from spota.analysis.evaluate import Axis, Sweep
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import Named, Words, contestants, domains_of, with_contract
+from spota.commands.sources import Named, OtherTable, Words, contestants, domains_of, with_contract
 from spota.files.atomic import plain, write_json
 from spota.sim.domain import count
 from spota.sim.env import Platform
@@ -43,6 +43,7 @@ def sweep(
     high2: Annotated[float | None, _given("where the distribution ends", "to2", "VALUE")] = None,
     points: Annotated[int | None, _given(f"21, or {MAP_POINTS} by {MAP_POINTS} for a map", metavar="N")] = None,
     others: Literal["nominal", "random"] = "nominal",
+    domain: OtherTable = None,
     on: Annotated[Path | None, _given("none", metavar="SET.json")] = None,
     rollouts: Annotated[int | None, _given(f"360, or {MAP_ROLLOUTS} for a map", metavar="N")] = None,
     noise: bool = True,
@@ -72,6 +73,8 @@ def sweep(
         high2: The largest value of the second parameter.
         points: How many values of each parameter.
         others: What the other parameters are: nominal, or random, with the same random domains at every point.
+        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
+            a run that has one, or the platform's name for its own.
         on: Take the other parameters from the domains of this file, one rollout each unless --rollouts says otherwise;
             `spota domains` writes one.
         rollouts: Rollouts at each point.
@@ -82,7 +85,7 @@ def sweep(
     """
     ends = _ends(param, (low, high), param2, (low2, high2))
     policies = with_contract(policies, contract)
-    platform, chosen = contestants(policies, env, noise)
+    platform, chosen = contestants(policies, env, noise, domain)
     rest: Any = others
     if on is not None:
         rest, platform = domains_of(on, platform)

@@ -23,8 +23,8 @@ from spota.commands.running import (
     told_by,
     told_of_page,
 )
+from spota.commands.sources import OtherTable, named_table
 from spota.driver import drive, drive_training
-from spota.envs import make
 from spota.files.atomic import plain
 from spota.policies import Start
 from spota.polopt import FROM_CONTROLLER
@@ -33,6 +33,7 @@ from spota.polopt.ppo import PPO
 from spota.runs import plan, training
 from spota.runs.certifying import describe_result
 from spota.runs.config import ALGORITHMS, SOLVERS, Preset, from_flags
+from spota.runs.platforms import planned
 from spota.text import duration, suggest
 
 ALGORITHMS_AND_SPOTA = ("spota", *ALGORITHMS)
@@ -66,6 +67,7 @@ def train(
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     domains: Annotated[int | None, flag("2000, or 10 for ppo, udr and epopt", "N")] = None,
     nominal: bool = False,
+    domain: OtherTable = None,
     seed: Annotated[int | None, flag("0", "N")] = None,
     hidden: Annotated[tuple[int, ...], flag("16 16", "SIZE ...")] = (),
     start: Annotated[str | None, choice(START, get_args(Start))] = None,
@@ -96,6 +98,8 @@ def train(
         max_minutes: spota begins no iteration after this time.
         domains: How many random training domains; not for spota, which has spota.n_c.
         nominal: Train on the nominal domain only, as often as there would be random ones; not for spota.
+        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
+            a run that has one.
         seed: The same seed gives the same result.
         hidden: Sizes of the network's hidden layers.
         start: What the network is before it is trained: new, or an imitation of the platform's classical controller.
@@ -107,7 +111,7 @@ def train(
     """
     file, directory = settings_file(config, out, resume)
     name = _algorithm(algo, env, file)
-    flags = {"env": env, "algo": name, "preset": preset, "seed": seed}
+    flags = {"env": env, "domain": named_table(domain), "algo": name, "preset": preset, "seed": seed}
     once = {"domains": domains, "nominal": nominal or None}
     if name == "spota":
         _refuse(once, "spota: write e.g. --set spota.n_c=10")
@@ -148,7 +152,7 @@ def _refuse(given: dict[str, Any], why: str) -> None:
 
 
 def _until_certified(chosen: plan.Plan, out: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
-    env = make(chosen.env)
+    env = planned(chosen, out)
     directory = run_directory(out, f"{env.name}-spota", tensorboard)
     display = shown(directory, chosen.algo, env, chosen.spota.beta, tensorboard)
     done = drive(chosen, env, directory, display, page=report, warn=warn, page_bar=bar("the page"))
@@ -164,7 +168,7 @@ def _until_certified(chosen: plan.Plan, out: Path | None, tensorboard: bool, rep
 
 
 def _once(chosen: training.Training, out: Path | None, tensorboard: bool, json: bool) -> None:
-    env = make(chosen.env)
+    env = planned(chosen, out)
     directory = run_directory(out, f"{env.name}-{chosen.algo}", tensorboard)
     trained = drive_training(chosen, directory, shown(directory, chosen.algo, env, None, tensorboard), warn=warn)
     for warning in trained.warnings:

@@ -1,4 +1,4 @@
-"""A network that imitates another policy: where an optimizer starts from if it cannot start from the policy itself."""
+"""A network that imitates another policy: where a solver starts from if it cannot start from the policy itself."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def imitate(
     steps: int = 2000,
     domains: int = 48,
     learning_rate: float = 1e-2,
-    report: Callable[[Round], None] | None = None,
+    watch: Callable[[Round], None] | None = None,
 ) -> Imitation:
     """Fit a network to what the policy does, by Adam on the squared difference of the actions.
 
@@ -75,8 +75,8 @@ def imitate(
         outcome = _try(k_choose, env, pupil, TRIED)
         tried.append((float(outcome.returns.mean()), pupil, error))
         earned, best, _ = _best(tried)
-        if report is not None:
-            report(Round(i + 1, rounds, outcome, earned, best, float(error), domains * env.max_steps))
+        if watch is not None:
+            watch(Round(i + 1, rounds, outcome, earned, best, float(error), domains * env.max_steps))
     _, best, error = _best(tried)
     mine, original = (_try(k_test, env, p, domains).returns[:, 0] for p in (best, policy))
     return Imitation(best, mine, original, error)

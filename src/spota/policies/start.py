@@ -24,9 +24,9 @@ def first_policy(
     env: Platform,
     start: Start,
     hidden: tuple[int, ...] = (16, 16),
-    report: Callable[[Round], None] | None = None,
+    watch: Callable[[Round], None] | None = None,
 ) -> FNN:
-    """The policy before the first update; `report` hears of every round of an imitation."""
+    """The policy before the first update; `watch` hears of every round of an imitation."""
     if start == "new":
         return fnn(key, env, hidden)
-    return imitate(key, env, own_controller(env), hidden, rounds=ROUNDS, report=report).policy
+    return imitate(key, env, own_controller(env), hidden, rounds=ROUNDS, watch=watch).policy

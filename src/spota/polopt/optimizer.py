@@ -124,4 +124,4 @@ class Progress:
     metrics: dict[str, np.ndarray]
 
 
-Report = Callable[[Progress], None]
+Watch = Callable[[Progress], None]

@@ -43,7 +43,7 @@ def to_dict(settings: Any) -> Table:
 
 
 def plain(value: Any) -> Any:
-    """A setting as TOML can say it; an optimizer that is a function becomes its name."""
+    """A setting as TOML can say it; a solver that is a function becomes its name."""
     if is_dataclass(value):
         return to_dict(value)
     if isinstance(value, Mapping):
@@ -118,13 +118,13 @@ def optimizer(name: str, env: Platform, preset: Preset = "tuned") -> Any:
 
 
 def solvers(name: str, env: Platform, preset: Preset = "tuned") -> tuple[Any, Any]:
-    """The optimizers of that name inside SPOTA, the candidate's and the references'.
+    """The solvers of that name inside SPOTA, the candidate's and the references'.
 
     `default` is the platform's best, and the closed form where there is one; `file.py:name` is someone's own. `paper`
     has the paper's numbers for those that the paper used, and ours for others.
     """
     if is_reference(name):
-        own = named(name, _may_solve, "an optimizer: a function solve(key, env, domains, start) that returns a policy")
+        own = named(name, _may_solve, "a solver: a function solve(key, env, domains, start) that returns a policy")
         return own, own
     if name not in SOLVERS:
         raise ValueError(f"There is no solver {name!r}; {suggest(name, SOLVERS)} Your own is FILE.py:NAME.")

@@ -20,7 +20,7 @@ class Cost:
     steps: int
     steps_per_second: float
     whole: bool
-    """Whether the trainings are in it; nobody knows what an optimizer of someone's own simulates."""
+    """Whether the trainings are in it; nobody knows what a solver of someone's own simulates."""
 
     @property
     def seconds(self) -> float:
@@ -55,15 +55,15 @@ def steps(plan: Plan, env: Platform) -> int:
     return (trainings + compared + unseen) * env.max_steps
 
 
-def rollouts(optimizer: Any, n: int) -> int:
+def rollouts(solver: Any, n: int) -> int:
     """Rollouts of one training on n domains; none where nobody knows it."""
-    if not isinstance(optimizer, Optimizer):
+    if not isinstance(solver, Optimizer):
         return 0
-    update, evaluation = optimizer.rollouts_on(n)
-    evaluations = 1 + -(-optimizer.iterations // optimizer.evaluate_every)
-    found = optimizer.iterations * update + evaluations * evaluation
-    if isinstance(optimizer, EPOpt):  # it runs many to choose the worst from
-        found += n * optimizer.many * (optimizer.iterations - optimizer.warm_up_iterations)
+    update, evaluation = solver.rollouts_on(n)
+    evaluations = 1 + -(-solver.iterations // solver.evaluate_every)
+    found = solver.iterations * update + evaluations * evaluation
+    if isinstance(solver, EPOpt):  # it runs many to choose the worst from
+        found += n * solver.many * (solver.iterations - solver.warm_up_iterations)
     return found
 
 

@@ -127,7 +127,9 @@ def _rollouts(policy: FNN | Linear, papers: dict[str, str], env: Platform | None
             )
             return
         if platform_sha256(env) != recorded["env_sha256"]:
-            found.skipped.append(f"The recorded rollouts were not repeated: {env.name} here has other code.")
+            found.skipped.append(
+                f"The recorded rollouts were not repeated: {env.name} here has other code, or another table."
+            )
             return
         domains = {name: jnp.asarray(column, jnp.float32) for name, column in recorded["domains"].items()}
         now = np.asarray(recorded_rollouts(policy, env, domains)["returns"])

@@ -1,4 +1,4 @@
-"""An optimizer of your own: separable CMA-ES from the package `cma`, for candidates and references of SPOTA.
+"""A solver of your own: separable CMA-ES from the package `cma`, for candidates and references of SPOTA.
 
 It is called for ONE problem and returns a policy like its start. spota calls it for every candidate and reference, and
 keeps the start where that earns more. `iterations` lets spota train some references longer, to see if they are strong.
