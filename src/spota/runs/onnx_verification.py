@@ -85,8 +85,8 @@ def _certificate(policy: FNN | Linear, papers: dict[str, str], found: Verificati
             found.skipped.append("There is no certificate in it.")
             return
         certificate = Certificate.from_dict(values, "the certificate")
-    except ValueError as error:
-        found.wrong.append(str(error))
+    except (ValueError, KeyError, TypeError) as error:
+        found.wrong.append(f"The certificate cannot be read: {error}")
         return
     wrong = []
     if certificate.policy_sha256 != fingerprint(policy):

@@ -75,8 +75,8 @@ class HostPolicy:
     note: str = ""
     """What people must hear about it."""
 
-    def __call__(self, observation: Float[Array, "d *n"] | np.ndarray) -> Float[np.ndarray, "a *n"]:
-        """The action in [−1, 1], not yet clipped."""
+    def __call__(self, observation: Any) -> Any:
+        """The action in [−1, 1], not yet clipped: [d, *n] → [a, *n] in NumPy, from any array."""
         seen = np.asarray(observation, np.float32)
         flat = seen.reshape(seen.shape[0], -1)
         try:
