@@ -23,6 +23,7 @@ from spota.sim.effects import scale_and_clip
 
 ENV = PointMass()
 NETWORK, LINEAR = regulator(ENV), policies.lqr(ENV)
+DEEP = jax.tree.map(lambda x: 3.0 * x, policies.fnn(jax.random.key(5), ENV, (16, 16)))
 DATA = Path(__file__).parent.parent / "data"
 
 
@@ -42,7 +43,7 @@ def commands(policy, observation: np.ndarray) -> np.ndarray:
     return np.asarray(scale_and_clip(policy(jnp.asarray(observation.T)), low, high)).T
 
 
-@pytest.mark.parametrize("policy", [NETWORK, policies.fnn(jax.random.key(5), ENV, (16, 16)), LINEAR])
+@pytest.mark.parametrize("policy", [NETWORK, DEEP, LINEAR])
 def test_onnxruntime_does_what_we_do_in_physical_units(tmp_path, policy):
     path = exporting.export(policy, tmp_path / "p.onnx", None)
     session = onnxruntime.InferenceSession(path)
@@ -50,7 +51,7 @@ def test_onnxruntime_does_what_we_do_in_physical_units(tmp_path, policy):
         seen = np.random.default_rng(n).normal(size=(n, 2)).astype(np.float32)
         found = np.asarray(session.run(["action"], {"observation": seen})[0])
         np.testing.assert_allclose(found, commands(policy, seen), atol=1e-6)
-    assert np.abs(found).max() > 0.005
+    assert np.abs(found).max() > 0.05
 
 
 def test_it_comes_back_as_the_same_policy(exported):

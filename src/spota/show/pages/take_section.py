@@ -8,7 +8,7 @@ from spota.show.pages.material import Material
 
 
 def take(m: Material) -> Section | None:
-    """The exported policy as a link, where there is one and onnx is installed; the commands in any case."""
+    """The exported policy as a link, if the run has ended and onnx is installed; the commands in any case."""
     here = m.story.directory
     if not (here / "policy.npz").is_file():
         return None
@@ -16,7 +16,7 @@ def take(m: Material) -> Section | None:
         "As an ONNX file the policy runs wherever onnxruntime does, in C++ or Python: observation in, action out, both "
         "in physical units. Its contract and its certificate travel inside."
     )
-    data = None if m.evaluation is None else _file(m)
+    data = _file(m) if (here / "result.json").is_file() else None  # a run that goes on may keep another policy
     link = "" if data is None else html.download("policy.onnx", data, f"Save policy.onnx ({len(data)} bytes)")
     commands = f"spota export {here} policy.onnx\nspota verify policy.onnx"
     return Section("take", "Take it with you", "Take it with you", html.paragraph(about) + link + html.code(commands))
