@@ -7,13 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from host_point_mass import HostPointMass
 from point_mass import PointMass, regulator
 from spota import policies
 from spota.certify.assessment import ITSELF, OURS, assess_policy
 from spota.certify.settings import Spota
 from spota.policies.one_of import as_one_of
+from spota.policies.onnx_export import exported
 from spota.policies.onnx_policy import imported
 from spota.polopt.analytic import Analytic
+from spota.polopt.ppo import PPO
 from spota.runs import exporting
 from three_signals import ThreeSignals
 
@@ -87,3 +90,15 @@ def test_the_same_policy_has_the_same_certificate_as_npz_as_onnx_and_in_numpy(tm
     assert function.performance is not None and npz.performance is not None
     np.testing.assert_allclose(function.performance.mean, npz.performance.mean, rtol=1e-5)
     assert abs(function.mean_gap - npz.mean_gap) <= max(npz.ucbog - npz.mean_gap, function.ucbog - function.mean_gap)
+
+
+@pytest.mark.slow
+def test_references_of_an_imported_network_learn_on_a_host_environment(tmp_path):
+    env, path = HostPointMass(spread=0.2), tmp_path / "weak.onnx"
+    weak = jax.tree.map(lambda x: 0.3 * x, regulator(MASS))
+    path.write_bytes(exported(weak, {}).SerializeToString())
+    ppo = PPO(iterations=4, rollouts=4, minibatches=5)
+    policy = imported(f"{path},units=physical", env)
+    found = assess_policy(jax.random.key(0), env, policy, ppo, SMALL, candidate_solver=ppo)
+    assert found.imitation is None and found.certificate.starts[ITSELF] > 0
+    assert found.certificate.reference_improvement > 0
