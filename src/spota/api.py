@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from rich.console import Console
 
 from spota.certify.algorithm import Result
@@ -27,13 +28,16 @@ from spota.runs import config
 from spota.runs.plan import OWN, Plan, complete, flag_tables
 from spota.show.live import Live
 from spota.sim import devices
+from spota.sim.acting import followed, remembers
 from spota.sim.checks import check_env
-from spota.sim.env import Platform, Policy
+from spota.sim.env import Platform, Policy, Reactive
 from spota.sim.host_policy import ready
 from spota.sim.objects import recorded
 from spota.text import suggest
 
 Settings = Mapping[str, Any]
+TRIED = 8
+"""Steps after which two policies with memory that did the same are taken for one."""
 
 
 def train(
@@ -44,6 +48,8 @@ def train(
     seed: int = 0,
     beta: float | None = None,
     max_minutes: float | None = None,
+    memory: int | None = None,
+    recurrent: int | None = None,
     settings: Spota | Settings | None = None,
     candidate: AnySolver | Settings | None = None,
     reference: AnySolver | Settings | None = None,
@@ -64,6 +70,8 @@ def train(
         seed: The same seed gives the same result.
         beta: The threshold β, in return.
         max_minutes: No iteration begins after this time.
+        memory: Let the policy act on the last N observations and its own actions between them; references do, too.
+        recurrent: Give the network so many units that remember; references have them, too.
         settings: Settings of Algorithm 1 that differ from the preset, e.g. {"n_c": 10}, or all of them.
         candidate: Settings of the candidate's solver that differ, e.g. {"iterations": 50}, or another solver: a
             function solve(key, env, domains, start) that returns a policy, see docs/contracts.md.
@@ -77,7 +85,7 @@ def train(
     platform = _platform(env)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     head = _head(env, platform, preset=preset, solver=solver, seed=seed)
-    plan = _complete(head, platform, given, flag_tables(beta, max_minutes))
+    plan = _complete(head, platform, given, flag_tables(beta, max_minutes, memory=memory, recurrent=recurrent))
     return drive(plan, platform, _path(out), _shown(progress, plan, platform, listener)).result
 
 
@@ -153,7 +161,14 @@ def identity(policy: Policy, env: Platform) -> str:
     ours = fingerprint(policy) if type(policy).__module__.startswith("spota.") else None
     low, high = (jnp.asarray([getattr(s, end) for s in env.observations])[:, None] for end in ("low", "high"))
     seen = low + (high - low) * jax.random.uniform(jax.random.key(0), (len(env.observations), 256))
-    return ours or hashlib.sha256(np.asarray(policy(seen)).tobytes()).hexdigest()
+    return ours or hashlib.sha256(np.asarray(_done(policy, seen)).tobytes()).hexdigest()
+
+
+def _done(policy: Policy, seen: Float[Array, "d n"]) -> Float[Array, "*T a n"]:
+    """What a policy does when it sees this; one with memory sees it in several orders, one after the other."""
+    if not remembers(policy):
+        return cast(Reactive, policy)(seen)
+    return followed(policy, jnp.stack([jnp.roll(seen, shift, axis=1) for shift in range(TRIED)]))
 
 
 def _check_preset(preset: str) -> None:

@@ -18,7 +18,7 @@ from spota.certify.references import find_references, repeated
 from spota.certify.settings import Spota
 from spota.envs import catapult, make
 from spota.envs.cart_pole import CartPole
-from spota.policies import fingerprint, fnn, lqr
+from spota.policies import Architecture, fingerprint, fnn, lqr
 from spota.polopt import exact
 from spota.polopt.solve import Progress, Solution
 from spota.polopt.solver import solves_all
@@ -121,7 +121,7 @@ def test_the_best_of_several_trainings_is_the_candidate_and_the_others_are_rival
         returns = catapult.mean_return(exact.extension(found.policy)[:, None], at).mean(axis=1)
         return eqx.tree_at(lambda s: s.score.returns, found, jnp.asarray(returns))
 
-    found = find_candidate(KEY, ENV, guessed, 7, hidden=(2,), trainings=4)
+    found = find_candidate(KEY, ENV, guessed, 7, architecture=Architecture((2,)), trainings=4)
     planet = np.asarray(found.solved.domains["planet"])
     earned = [catapult.mean_return(exact.extension(p), planet).mean() for p in (found.policy, *found.rivals.values())]
     assert list(found.rivals) == ["rival 1", "rival 2", "rival 3"]

@@ -10,7 +10,8 @@ import pytest
 from host_point_mass import HostPointMass
 from point_mass import PointMass, regulator
 from spota import policies
-from spota.certify.assessment import ITSELF, OURS, assess_policy
+from spota.certify.assessment import assess_policy
+from spota.certify.line_up import ITSELF, OURS
 from spota.certify.settings import Spota
 from spota.policies.one_of import as_one_of
 from spota.policies.onnx_export import exported

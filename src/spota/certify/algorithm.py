@@ -61,13 +61,13 @@ def spota(
     run = Procedure(key, env, candidates, reference_solver or solver, settings, growth, memo, listener)
     tried: list[tuple[Any, Certificate]] = []
     for iteration in range(1, settings.max_iterations + 1):
-        start = tried[-1][0] if settings.warm_start and tried else init
+        start, before = tried[-1][0] if settings.warm_start and tried else init, sum(run.seconds)
         tried.append(_iterate(run, iteration, start))
         policy, best = _lowest(tried)
         run.tell(Assessed(iteration, tried[-1][1], best, policy))
         if best.certified:  # SPOTA_stopping_criterion
             return _result(run, tried, "certified")
-        if time_is_over(run):
+        if time_is_over(run, sum(run.seconds) - before):  # the next one will not be faster
             return _result(run, tried, "max_seconds")
     return _result(run, tried, "max_iterations")
 

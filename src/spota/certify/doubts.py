@@ -1,4 +1,7 @@
-"""Reasons not to trust a certificate, in plain words."""
+"""Reasons not to trust a certificate, in plain words.
+
+A certificate keeps them, and `spota verify` computes them anew: another word here makes older runs look edited.
+"""
 
 from collections.abc import Iterator
 
@@ -21,17 +24,17 @@ def doubts(c: Certificate) -> Iterator[str]:
         yield (
             f"The policy earns almost nothing on unseen domains: {figure(c.performance.mean)} on average, of at most "
             f"{figure(c.performance.high)}. References that start from it may be as weak, and then a small gap means "
-            "nothing. Train it first: more iterations, or another solver."
+            "nothing. Train it first: more iterations, or another optimizer."
         )
     if c.clipped_share == 1:
         yield (
-            "No reference beat the policy on any domain, so every gap was set to zero. This shows that the solver "
+            "No reference beat the policy on any domain, so every gap was set to zero. This shows that the optimizer "
             "found nothing better, not that nothing better exists."
         )
     if c.reference_improvement <= 0:
         yield (
             f"The references did not improve on their start (by {figure(c.reference_improvement)} on average): the "
-            "gaps, and so the bound, are too small. Give the solver more iterations or another step size."
+            "gaps, and so the bound, are too small. Give the optimizer more iterations or another step size."
         )
     if c.losing_share > MANY_LOSE:
         yield (
@@ -41,7 +44,7 @@ def doubts(c: Certificate) -> Iterator[str]:
     if c.effort_margin is None:
         yield (
             "Whether the references are strong enough was not measured: none of them was trained longer. If they are "
-            "weak, the bound is too small. Set effort_references, and use a solver that has iterations."
+            "weak, the bound is too small. Set effort_references, and use an optimizer that has iterations."
         )
     elif still_improving(c):
         yield (

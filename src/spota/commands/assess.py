@@ -11,6 +11,8 @@ from spota.commands.output import command, console, print_json, say, warn
 from spota.commands.progress import bar
 from spota.commands.running import (
     BETA,
+    ResumeFlag,
+    SeedFlag,
     choice,
     end,
     flag,
@@ -57,11 +59,11 @@ def assess(
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     against: Annotated[tuple[str, ...], flag("none", "POLICY ...")] = (),
     domain: OtherTable = None,
-    seed: Annotated[int | None, flag("0", "N")] = None,
+    seed: SeedFlag = None,
     config: Annotated[Path | None, flag("none", "FILE.toml")] = None,
     settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
     out: Annotated[Path | None, flag("runs/ENV-assess-TIME", "DIR")] = None,
-    resume: Annotated[Path | None, flag("none", "DIR")] = None,
+    resume: ResumeFlag = None,
     tensorboard: bool = False,
     report: bool = True,
     json: bool = False,
@@ -77,8 +79,8 @@ def assess(
     twice at most, or as long as --max-minutes allows.
 
     Args:
-        policy: A run directory, a policy file, an ONNX file, a controller (pd, lqr, energy), or one of your own:
-            FILE.py:NAME, which executes that file.
+        policy: A run directory, a policy file, an ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which is
+            executed.
         env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
         contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
             the same. docs/own_policy.md has all words.
@@ -89,13 +91,9 @@ def assess(
         against: Policies that you know, e.g. --against runs/a lqr: no reference starts from anything worse on its
             domains. Run directories, policy files, controllers or FILE.py:NAME; what is not a network of the policy's
             size is imitated.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one, or the platform's name for its own.
-        seed: The same seed gives the same result.
         config: A TOML file with settings: policy, against, env, preset, solver and seed by name, and tables [spota],
             [candidate] (our own) and [reference]. The config.toml of any assessment is one.
         out: The run directory.
-        resume: A run directory to go on with; nothing else needs to be said.
         report: Write the page report.html, too.
         tensorboard: Write curves for TensorBoard into the run directory, too.
         json: Print one JSON document instead of words; progress stays on standard error.

@@ -18,8 +18,6 @@ from spota.sim.findings import Soundness
 from spota.sim.soundness import check as look_at
 from spota.text import duration
 
-SLOW = 1000.0
-"""Steps a second below which a process more is worth its messages."""
 UNSOUND = 1
 """The exit code if a check fails."""
 
@@ -39,8 +37,6 @@ def check(
 
     Args:
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one.
         json: Print one JSON document instead of a table.
     """
     platform = make(env, domain=domain)
@@ -81,16 +77,12 @@ def _print(env: Platform, found: Soundness, costs: dict[str, float]) -> None:
         say(f"✗ {fault}", console)
     if found.steps_per_second:
         told = ", ".join(f"{duration(seconds)} with --preset {preset}" for preset, seconds in costs.items())
-        first = f"; a first certificate takes about {told} in the simulator" if told else ""
-        say(f"{found.steps_per_second:,.0f} steps a second here{first}.{_hint(env, found.steps_per_second)}", console)
+        first = f"; a first certificate takes about {told} in the simulator, and some more to learn" if told else ""
+        say(f"{found.steps_per_second:,.0f} steps a second here{first}.{_processes(env)}", console)
     say(f"{env.name} is {'sound, as far as this can tell' if found.sound else 'not sound'}.", console)
 
 
-def _hint(env: Platform, rate: float) -> str:
-    """Whether processes would pay, where the platform can have them."""
-    alone = getattr(env, "processes", None) == 1 and rate < SLOW
-    return (
-        " A step takes longer than a millisecond: processes=2, or as many as there are cores, will pay."
-        if alone
-        else ""
-    )
+def _processes(env: Platform) -> str:
+    """How many run machines side by side, if there are any."""
+    workers = getattr(env, "workers", 1)
+    return f" {workers} processes share the machines." if workers > 1 else ""

@@ -45,8 +45,6 @@ def compare(
         contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
             the same. docs/own_policy.md has all words.
         domains: How many unseen domains are drawn.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one, or the platform's name for its own.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
         noise: Observation noise, as in the paper's training.

@@ -33,8 +33,6 @@ def domains(
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         n: How many domains.
         out: The file to write.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one.
         seed: The same seed gives the same domains, and more of them continue the same row.
         json: Print one JSON document that names the file.
     """

@@ -30,8 +30,6 @@ def envs(
 
     Args:
         names: Platforms to list; all of ours when none is given. One of your own is FILE.py:NAME, which executes it.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one.
         write: Write the platform's table to this file, .toml or .json: edit it, and give it to --domain.
         json: Print one JSON document instead of tables.
     """

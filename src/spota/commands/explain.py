@@ -49,8 +49,6 @@ def explain(
         contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
             the same. docs/own_policy.md has all words.
         samples: Domains behind each figure; four times as many halve the intervals.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one, or the platform's name for its own.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
             one. Shares of the variance need draws of their own.
         noise: Observation noise.

@@ -34,8 +34,6 @@ def play(
         contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
             the same. docs/own_policy.md has all words.
         domains: How many rollouts side by side; the first is on the nominal domain, the others on random ones.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one.
         seed: The same seed gives the same domains, start states and noise.
         noise: Observation noise, as in the paper.
         out: The file to write, .html or .gif (default runs/ENV-POLICY.html).

@@ -39,8 +39,6 @@ def rollout(
         contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
             the same. docs/own_policy.md has all words.
         domains: How many random domains.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
         seed: The same seed gives the same domains, start states and noise.

@@ -34,7 +34,12 @@ Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_
 
 OtherTable = Annotated[
     Path | None,
-    tyro.conf.arg(metavar="TABLE", help_behavior_hint="(default: the platform's own, or that of the run)"),
+    tyro.conf.arg(
+        metavar="TABLE",
+        help="Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, a "
+        "run that has one, or the platform's name for its own.",
+        help_behavior_hint="(default: the platform's own, or that of the run)",
+    ),
 ]
 """`--domain`, of every command that draws domains."""
 

@@ -60,8 +60,8 @@ def sweep(
     Example: spota sweep runs/spota runs/ppo pd --param ball_mass --no-noise
 
     Args:
-        policies: Run directories, policy files, ONNX files, controllers (pd, lqr, energy) or FILE.py:NAME, which
-            executes that file; all for one platform.
+        policies: Run directories, policy files, ONNX files, controllers or FILE.py:NAME, which is executed; all for
+            one platform.
         param: The parameter; `spota envs ENV` lists them.
         param2: A second parameter.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
@@ -73,8 +73,6 @@ def sweep(
         high2: The largest value of the second parameter.
         points: How many values of each parameter.
         others: What the other parameters are: nominal, or random, with the same random domains at every point.
-        domain: Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, or
-            a run that has one, or the platform's name for its own.
         on: Take the other parameters from the domains of this file, one rollout each unless --rollouts says otherwise;
             `spota domains` writes one.
         rollouts: Rollouts at each point.

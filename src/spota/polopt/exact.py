@@ -35,6 +35,8 @@ def catapult(
     del keys, watch
     if not isinstance(env, Catapult):
         raise ValueError(f"The closed form is the catapult's; {env.name} needs an optimizer, e.g. Analytic().")
+    if not isinstance(inits, FNN):
+        raise ValueError("An episode of the catapult has one step, of which there is nothing to remember.")
     planets = np.asarray(domains["planet"], np.float64)
     venus, n = planets.sum(-1), planets.shape[-1]
     theta = sample_optimum(n - venus, venus)

@@ -18,7 +18,7 @@ from spota.certify.assessment import Assessment, assess_policy
 from spota.certify.certificate import Certificate
 from spota.certify.events import Assessed, Event, Listener, Solving
 from spota.certify.procedure import Memo, block_directory, compute
-from spota.policies import FNN, Linear
+from spota.policies import Stored
 from spota.policies.controllers import Beside, beside_controller
 from spota.runs.directory import Run
 from spota.runs.plan import Plan
@@ -139,7 +139,7 @@ def _logged(run: Run, arrays: dict[str, Any]) -> dict[str, Any]:
 def _publish(run: Run, event: Assessed) -> None:
     """What someone who looks into the directory after an iteration finds there."""
     run.write_json(f"{block_directory(event.iteration)}/certificate.json", event.certificate.to_dict())
-    if isinstance(event.policy, FNN | Linear):
+    if isinstance(event.policy, Stored):
         with run.writing("policy.npz") as path:
             policies.save(event.policy, path)
     run.write_json("certificate.json", event.best.to_dict())

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from spota.envs.catapult import Catapult
 from spota.files import documents
-from spota.polopt import default_solver, exact, reference_solver, tuned_ppo
+from spota.polopt import cma_es, default_solver, exact, reference_solver, tuned_ppo
 from spota.polopt.analytic import Analytic
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO
@@ -98,8 +98,10 @@ ALGORITHMS: dict[str, Callable[[Platform], Any]] = {
     "analytic": lambda _: Analytic(),
 }
 """Optimizers by name; each may fit its settings to the platform."""
-SOLVERS = ("default", "ppo", "epopt", "analytic")
+SOLVERS = ("default", "ppo", "epopt", "analytic", "cma")
 """Those that can work inside SPOTA: they solve for the domains that they are given."""
+FROM_NEW = 0.5
+"""The first step of sep-CMA-ES from a new network, whose weights are about as large."""
 Preset = Literal["tuned", "quick", "paper"]
 
 
@@ -128,6 +130,9 @@ def solvers(name: str, env: Platform, preset: Preset = "tuned") -> tuple[Any, An
         return own, own
     if name not in SOLVERS:
         raise ValueError(f"There is no solver {name!r}; {suggest(name, SOLVERS)} Your own is FILE.py:NAME.")
+    if name == "cma":
+        cma_es.installed()
+        return cma_es.SepCMAES(step=FROM_NEW), cma_es.SepCMAES()
     if name != "default":
         tuned = ALGORITHMS[name](env)
         one = tuned.paper() if preset == "paper" and hasattr(tuned, "paper") else tuned

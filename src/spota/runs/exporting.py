@@ -38,8 +38,8 @@ def in_bytes(policy: Policy, env: Platform | None, certificate: Certificate | No
     """The ONNX file of a policy."""
     if not isinstance(policy, FNN | Linear):
         raise ValueError(
-            f"A policy of the kind {type(policy).__name__} cannot be exported; networks and linear controllers (lqr) "
-            "can. What came as an ONNX file is one already."
+            f"A policy of the kind {type(policy).__name__} cannot be exported; networks without memory and linear "
+            "controllers (lqr) can. What came as an ONNX file is one already."
         )
     mine = fingerprint(policy)
     if certificate is not None and certificate.policy_sha256 != mine:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from spota.certify.settings import Spota
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, default_hidden, reference_solver
 from spota.polopt.analytic import Analytic
+from spota.polopt.optimizer import refuse_memory
 from spota.polopt.solve import Optimizer
 from spota.polopt.solver import check_solver, is_optimal
 from spota.runs import config
@@ -39,10 +40,11 @@ TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
 HOST_SIZES: dict[str, dict[str, int]] = {
     "tuned": {"n_c": 40, "n_r": 5, "n_J": 10, "performance_domains": 4000},
-    "quick": {"n_c": 20, "n_r": 4, "n_J": 5, "performance_domains": 2000},
+    "quick": {"n_c": 20, "n_r": 4, "n_J": 5, "performance_domains": 2000, "max_iterations": 1, "looks": 2},
     "paper": {},
 }
-"""The same on a host environment, where every step costs. Chosen by counting steps, not by measured certificates."""
+"""The same on a host environment, where every step costs. `quick` has one candidate and two looks at it, so that it
+ends after a time that can be told beforehand; all of α is theirs."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's solver has in the quick preset."""
 LONGER = 2
@@ -139,6 +141,9 @@ def complete(head: Plan, env: Platform, layers: Sequence[Layer]) -> Plan:
         check_solver(solver, env)
     if isinstance(parts["spota"], Spota):
         parts["spota"].check_memory(env)
+        if parts["spota"].architecture.remembers:
+            for solver in (parts["candidate"], parts["reference"]):
+                refuse_memory(solver)
     own = [one for one in (parts["candidate"], parts["reference"]) if not one.__module__.startswith("spota.")]
     digests = {"env_sha256": platform_sha256(env), "domain_sha256": table_digest(head, env)}
     return replace(head, **digests, solver_sha256=code_sha256(*own) if own else None, **parts)
@@ -186,12 +191,14 @@ def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, 
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
-def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = ()) -> config.Table:
-    """What the flags of their own say, as tables."""
+def flag_tables(
+    beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = (), **memory: int | None
+) -> config.Table:
+    """What the flags of their own say, as tables; `memory` has those of the memory, by the names of `Spota`."""
     if max_minutes is not None and not 0 < max_minutes < float("inf"):
         raise ValueError(f"{max_minutes:g} minutes at most: give a positive number of minutes, e.g. 30.")
     limit = None if max_minutes is None else 60.0 * max_minutes
-    given = {"beta": beta, "max_seconds": limit, "hidden": hidden or None}
+    given = {"beta": beta, "max_seconds": limit, "hidden": hidden or None, **memory}
     return {"spota": {name: value for name, value in given.items() if value is not None}}
 
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from spota import policies
 from spota.files.blocks import Arrays, from_arrays, to_arrays
-from spota.policies import FNN, Start, first_policy, fnn
+from spota.policies import Architecture, Network, Start, first_policy, new_network
 from spota.policies.controllers import Beside, own_controller
 from spota.policies.imitate import Round
 from spota.polopt import default_domains, default_hidden, default_start
 from spota.polopt.imitating import imitation_progress
+from spota.polopt.optimizer import refuse_memory
 from spota.polopt.rows import Score
 from spota.polopt.solve import Progress, Solution, Watch, solve
 from spota.runs import config
@@ -63,6 +64,12 @@ class Training:
     """The same seed gives the same domains, start states, noise and exploration."""
     hidden: tuple[int, ...] = (16, 16)
     """Sizes of the network's hidden layers."""
+    memory: int | None = None
+    """Observations that it acts on: the last one, or the last N with its own actions between them."""
+    stride: int | None = None
+    """Steps from one of them to the next; 1 unless told otherwise."""
+    recurrent: int | None = None
+    """Units that remember; none unless told otherwise."""
     start: Start = "new"
     """What it starts from: a new network, or one that imitates the platform's controller."""
     optimizer: Any = None
@@ -73,13 +80,18 @@ class Training:
         if self.domains < 1:
             raise ValueError(f"domains = {self.domains}: train on at least 1 domain.")
         checked_seed(self.seed)
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden = {list(self.hidden)}: give the sizes of the hidden layers, e.g. 16 16.")
+        if self.architecture.remembers:
+            refuse_memory(self.optimizer)
         if self.nominal and getattr(self.optimizer, "fresh_domains", False):
             raise ValueError(
                 f"{self.algo} draws fresh random domains, so it cannot train on the nominal one; "
                 "leave out --nominal, or write --algo ppo."
             )
+
+    @property
+    def architecture(self) -> Architecture:
+        """Of the network."""
+        return Architecture.told(self.hidden, self.memory, self.stride, self.recurrent)
 
 
 def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
@@ -218,9 +230,9 @@ def statistics(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen | None) -> tuple[FNN, float]:
+def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen | None) -> tuple[Network, float]:
     """The policy before the first update, and the seconds that it took; an imitation is a block of the run."""
-    new = fnn(key, env, settings.hidden)
+    new = new_network(key, env, settings.architecture)
     if settings.start == "new":
         return new, 0.0
     watch = listen("imitation", 0) if listen else None
@@ -234,7 +246,7 @@ def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen
             if watch is not None:
                 watch(progress)
 
-        policy = first_policy(key, env, settings.start, settings.hidden, tell)
+        policy = first_policy(key, env, settings.start, settings.architecture, tell)
         return {**to_arrays(policy), "seconds": np.array(time.perf_counter() - began)}
 
     found = run.block("imitation", make_one)
@@ -242,7 +254,7 @@ def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen
 
 
 def _solve(
-    settings: Training, env: Platform, key: Any, domains: Domains, init: FNN, run: Run, watch: Watch | None
+    settings: Training, env: Platform, key: Any, domains: Domains, init: Network, run: Run, watch: Watch | None
 ) -> Arrays:
     began, best = time.perf_counter(), None
 
@@ -263,7 +275,7 @@ def _solve(
     return {**to_arrays(solution), "seconds": np.array(time.perf_counter() - began)}
 
 
-def _like(init: FNN) -> Solution:
+def _like(init: Network) -> Solution:
     """The structure of a solution that starts from that policy; its values do not matter."""
     zero = jnp.zeros(())
     score, curve = Score(zero, zero), jnp.zeros(1)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from spota.sim.domain import DomainDistribution, Parameter
 from spota.sim.effects import Effects, ObservationNoise
@@ -135,12 +135,29 @@ class Env(Platform):
 
 
 @runtime_checkable
-class Policy(Protocol):
-    """Observation → action in [−1, 1]; the first axis is the channel, any batch axes follow."""
+class Reactive(Protocol):
+    """A policy without memory: observation → action in [−1, 1]; the channel is the first axis, batch axes follow."""
 
     def __call__(self, observation: Float[Array, "d *n"], /) -> Float[Array, "a *n"]:
         """The action that the policy takes when it does not explore."""
         ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A policy with memory, its own from the first step of an episode on; the batch is the last axis of everything."""
+
+    def start(self, n: int, /) -> PyTree:
+        """What it remembers before the first step of n rollouts: any pytree of arrays."""
+        ...
+
+    def step(self, state: PyTree, observation: Float[Array, "d n"], /) -> tuple[PyTree, Float[Array, "a n"]]:
+        """What it remembers then, and the action in [−1, 1] that it takes when it does not explore."""
+        ...
+
+
+Policy = Reactive | Remembering
+"""What acts in a rollout."""
 
 
 class Trajectories(eqx.Module):

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from spota.sim.checks import SEVERAL, check_policy, described, is_stateful, users_line
+from spota.sim.acting import remembers
+from spota.sim.checks import SEVERAL, check_policy, described, users_line
 from spota.sim.env import Platform, Policy, Signal
 from spota.text import check_choice
 
@@ -100,7 +101,10 @@ def normalised(action: Any, actuators: tuple[Signal, ...], xp: Any) -> Any:
 
 def ready(env: Platform, given: Policy) -> Any:
     """The policy as rollouts take it: as it is if jax can trace it, else on the host; refused if neither works."""
-    if isinstance(given, HostPolicy) or is_stateful(given):
+    if isinstance(given, HostPolicy):
+        return given
+    if remembers(given):
+        check_policy(env, given)
         return given
     function, units = (given.function, given.units) if isinstance(given, OwnPolicy) else (given, "normalised")
     found, why_not = _traced(env, function) if callable(function) else ((), "")

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from spota.sim import randomness, rollout
+from spota.sim.acting import given
 from spota.sim.domain import Domains
 from spota.sim.env import Env
 from spota.sim.host_policy import HostPolicy
@@ -79,7 +80,7 @@ def _begin(env: Env) -> Callable[..., Any]:
     """Start states, and what is seen there."""
 
     def begin(domains, keys, words):
-        world = rollout.begin(env, domains, keys)
+        world = rollout.begin(env, given(jnp.zeros((len(env.actions), keys.shape[0]))), domains, keys)
         return world, rollout.look(env, domains, words, jnp.int32(0), world)
 
     return jax.jit(begin)
@@ -90,7 +91,7 @@ def _move(env: Env) -> Callable[..., Any]:
     """One step with a given action, and what is seen after it."""
 
     def move(domains, words, t, world, action):
-        world, step = rollout.advance(env, lambda _key, _t, _observation: action, domains, words, t, world)
+        world, step = rollout.advance(env, given(action), domains, words, t, world)
         return world, step, rollout.look(env, domains, words, t + 1, world)
 
     return jax.jit(move)
