@@ -399,7 +399,7 @@ def read_onnx(path: Path) -> Any:
     path.rename(named)
     try:
         env = THREE if b"net.0.weight" in named.read_bytes() else MASS
-        policy = policies.find(named, env)
+        policy: Any = policies.find(named, env)
         return np.asarray(policy(jnp.zeros((len(env.observations), 2))))
     finally:
         named.rename(path)

@@ -82,8 +82,7 @@ def assess(
         policy: A run directory, a policy file, an ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which is
             executed.
         env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
-        contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
-            the same. docs/own_policy.md has all words.
+        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
         solver: What trains the references, not our own candidate; one of your own, FILE.py:NAME, trains both.
         beta: The threshold: the loss of return, on average, that is accepted.

@@ -39,11 +39,9 @@ def compare(
     Example: spota compare runs/spota runs/epopt pd --on set.json
 
     Args:
-        policies: Run directories, policy files, ONNX files, controllers (pd, lqr, energy) or FILE.py:NAME, which
-            executes that file; all for one platform.
+        policies: Run directories, policy files, ONNX files, controllers or FILE.py:NAME (executed); one platform.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
-        contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
-            the same. docs/own_policy.md has all words.
+        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         domains: How many unseen domains are drawn.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.

@@ -65,8 +65,7 @@ def sweep(
         param: The parameter; `spota envs ENV` lists them.
         param2: A second parameter.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
-        contract: How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says
-            the same. docs/own_policy.md has all words.
+        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         low: The smallest value.
         high: The largest value.
         low2: The smallest value of the second parameter.

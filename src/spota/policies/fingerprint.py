@@ -23,8 +23,7 @@ def fingerprint(policy: PyTree) -> str | None:
         digest.update(f"{policy.memory} × {policy.stride}".encode())
     if hasattr(policy, "contract"):
         digest.update(policy.contract.to_json().encode())
-    if hasattr(policy, "meaning"):
-        digest.update(policy.meaning.encode())
+    digest.update(getattr(policy, "meaning", "").encode())
     for name, array in arrays.items():
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(array.tobytes())

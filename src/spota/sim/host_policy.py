@@ -106,7 +106,8 @@ def ready(env: Platform, given: Policy) -> Any:
     if remembers(given):
         check_policy(env, given)
         return given
-    function, units = (given.function, given.units) if isinstance(given, OwnPolicy) else (given, "normalised")
+    function: Any = given.function if isinstance(given, OwnPolicy) else given
+    units: Units = given.units if isinstance(given, OwnPolicy) else "normalised"
     found, why_not = _traced(env, function) if callable(function) else ((), "")
     if found is None:
         return _on_host(env, function, units, why_not)
