@@ -248,6 +248,26 @@ def onnx_bytes() -> bytes:
     return exporting.in_bytes(policies.fnn(jax.random.key(0), MASS, (2,)), None)
 
 
+def _shaped(operator: str, shape: list[int]) -> bytes:
+    """A model that asks for an array of that shape."""
+    from onnx import helper, numpy_helper
+
+    node, sizes = helper.make_node, numpy_helper.from_array(np.array(shape, np.int64), "sizes")
+    first = ["sizes"] if operator == "ConstantOfShape" else ["observation", "sizes"]
+    ends = [node("ReduceSum", ["big"], ["sum"], keepdims=0), node("Add", ["observation", "sum"], ["action"])]
+    return onnx_model([node(operator, first, ["big"]), *ends], [sizes]).SerializeToString()
+
+
+def _external(tensor: Any, place: str) -> None:
+    """Say that the numbers are in another file."""
+    from onnx import TensorProto
+
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", place
+
+
 def crafted_onnx() -> dict[str, bytes]:
     """One of each trick."""
     from onnx import TensorProto, helper, numpy_helper
@@ -255,22 +275,10 @@ def crafted_onnx() -> dict[str, bytes]:
     node, weight = helper.make_node, numpy_helper.from_array(np.ones((1, 2), np.float32), "w")
     gemm = node("Gemm", ["observation", "w"], ["action"], transB=1)
 
-    def shaped(operator: str, shape: list[int], *more: Any) -> bytes:
-        sizes = numpy_helper.from_array(np.array(shape, np.int64), "sizes")
-        first = ["sizes"] if operator == "ConstantOfShape" else ["observation", "sizes"]
-        ends = [node("ReduceSum", ["big"], ["sum"], keepdims=0), node("Add", ["observation", "sum"], ["action"])]
-        return onnx_model([node(operator, first, ["big"]), *more, *ends], [sizes]).SerializeToString()
-
     def with_tensor(change: Callable[[Any], None]) -> bytes:
         model = onnx_model([gemm], [weight])
         change(model.graph.initializer[0])
         return model.SerializeToString()
-
-    def external(tensor: Any, place: str) -> None:
-        tensor.ClearField("raw_data")
-        tensor.data_location = TensorProto.EXTERNAL
-        entry = tensor.external_data.add()
-        entry.key, entry.value = "location", place
 
     branch = helper.make_graph([], "b", [], [helper.make_tensor_value_info("observation", TensorProto.FLOAT, [1, 2])])
     function = onnx_model([gemm], [weight])
@@ -284,14 +292,14 @@ def crafted_onnx() -> dict[str, bytes]:
     sum_of_all = node("Sum", [f"c{i}" for i in range(100)], ["action"])
     ten_million = numpy_helper.from_array(np.array([10_000_000], np.int64), "sizes")
     return {
-        "absolute path": with_tensor(lambda t: external(t, "/etc/passwd")),
-        "path above": with_tensor(lambda t: external(t, "../w.bin")),
-        "file beside": with_tensor(lambda t: external(t, "w.bin")),
-        "256 GiB": shaped("ConstantOfShape", [2**36]),
-        "256 GiB, expanded": shaped("Expand", [2**18, 2**18, 2]),
-        "beyond all sizes": shaped("ConstantOfShape", [2**62, 2**62]),
-        "negative": shaped("ConstantOfShape", [-5]),
-        "tiled": shaped("Tile", [2**30, 2**30]),
+        "absolute path": with_tensor(lambda t: _external(t, "/etc/passwd")),
+        "path above": with_tensor(lambda t: _external(t, "../w.bin")),
+        "file beside": with_tensor(lambda t: _external(t, "w.bin")),
+        "256 GiB": _shaped("ConstantOfShape", [2**36]),
+        "256 GiB, expanded": _shaped("Expand", [2**18, 2**18, 2]),
+        "beyond all sizes": _shaped("ConstantOfShape", [2**62, 2**62]),
+        "negative": _shaped("ConstantOfShape", [-5]),
+        "tiled": _shaped("Tile", [2**30, 2**30]),
         "many large": onnx_model([*many, sum_of_all], [ten_million]).SerializeToString(),
         "outer product": onnx_model([node("Add", ["a", "b"], ["c"]), node("ReduceMax", ["c"], ["m"], keepdims=0),
                                      node("Add", ["observation", "m"], ["action"])],
