@@ -93,4 +93,4 @@ def to_raw(hardware: Hardware, values: np.ndarray) -> None:
 def from_raw(hardware: Hardware, values: np.ndarray) -> None:
     """Angles as the machine counts them → our observation, in place."""
     if hardware.upright is not None:
-        values[hardware.upright] = wrapped(values[hardware.upright] - math.pi)
+        values[hardware.upright] = wrapped(float(values[hardware.upright]) - math.pi)

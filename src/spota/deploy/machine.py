@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+import jax.numpy as jnp
 import numpy as np
 
 from spota.deploy.hardware import hardware_of
@@ -21,7 +22,7 @@ class Machine:
     def __init__(self, env: Platform, domain: Mapping[str, float], wear: Wear | None = None, seed: int = 0):
         """Switch it on."""
         self.env, self.domain, self.wear = env, dict(domain), wear or Wear()
-        env.domain.check({name: np.array([value], np.float32) for name, value in self.domain.items()})
+        env.domain.check({name: jnp.asarray([value], jnp.float32) for name, value in self.domain.items()})
         self.body = body_of(env, self.domain, seed)
         self.hardware = hardware_of(env)
         self.sensors = Sensors(env, self.hardware, self.wear, self._offsets(), seed)

@@ -57,6 +57,7 @@ class QuarcLink:
         self._hardware = hardware
         self.introduction = introduction
         self.inbox = frames.Inbox(frames.SENSOR, len(introduction.observations))
+        self.inbox.values = np.zeros(len(introduction.observations))
         self._out = np.zeros(len(introduction.actions), ">f8")
         self._collector = Collector(len(introduction.observations))
         try:
