@@ -24,6 +24,7 @@ COMMANDS = {
     "train": "Train a policy, and find out how much return it can lose on a domain that it has never seen.",
     "assess": "Find out how much return a policy can lose on a domain that it has never seen, wherever it comes from.",
     "reproduce": "Compute a figure of the paper, or a study behind this software, anew.",
+    "emulate": "Be a device: a machine from the table, in real time, with the wear and the faults that simulators leave out.",
     "domains": "Draw random domains and keep them in a file, so that people compare policies on the very same ones.",
     "sweep": "Sweep a domain parameter and see what each policy earns at every value; two parameters make a map.",
     "compare": "Compare policies on the same unseen domains, with the same start states and noise.",

@@ -1,7 +1,7 @@
 """The body of an emulated machine: a platform's physics on one domain, stepped with plain floats."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -46,6 +46,7 @@ class PureBody:
         start = jax.tree.map(float, env.start(jax.random.key(seed), self.xi))
         leaves, structure = jax.tree.flatten(start)
         self.ends = ends(env.name, self.xi)
+        self._structure = structure
         self.state: list[float] = leaves
         self._velocity = {q: v for v, q in hardware_of(env).velocities.items()} if self.ends else {}
         self._step = plain(
@@ -74,6 +75,10 @@ class PureBody:
     def observe(self, into: np.ndarray) -> None:
         """The ideal observation."""
         into[:] = self._observe(*self.state)
+
+    def rebuilt(self, values: Sequence[float]) -> Any:
+        """A state in the platform's own form."""
+        return jax.tree.unflatten(self._structure, values)
 
 
 class HostBody:

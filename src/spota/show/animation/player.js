@@ -4,7 +4,7 @@
   const root = document.currentScript.parentElement;
   const find = (selector) => root.querySelector(selector);
   const recordings = JSON.parse(find(".spota-data").textContent);
-  const duration = Math.max(...recordings.map((r) => r.duration));
+  let duration = Math.max(...recordings.map((r) => r.duration));
   const HOLD = 1.2; // seconds that the end stands still before the next round
   const TRAIL = 1.4; // seconds of the past that stay visible
 
@@ -550,6 +550,26 @@
     visible = entry.isIntersecting;
     if (playing && visible && !was) requestAnimationFrame(tick);
   }).observe(root);
+
+  /** Live: frames of a machine that runs now come in, and the oldest leave. */
+  const LIVE = 150;
+  function grow(recording, frame) {
+    const { tracks, turns } = recording;
+    if (turns) turns.push(rolled(recording, turns.at(-1), frame.tracks.x - tracks.x.at(-1), frame.tracks.y - tracks.y.at(-1)));
+    for (const [name, value] of Object.entries(frame.tracks)) tracks[name].push(value);
+    frame.commands.forEach((value, c) => recording.commands[c].push(value));
+    recording.returns.push(0);
+    if (recording.returns.length <= LIVE) return;
+    [recording.returns, ...recording.commands, ...Object.values(tracks), turns ?? []].forEach((values) => values.shift());
+  }
+  root.addEventListener("spota-frames", ({ detail }) => {
+    const recording = recordings[0];
+    detail.forEach((frame) => grow(recording, frame));
+    recording.duration = duration = (recording.returns.length - 1) * recording.interval;
+    play(false);
+    time = duration - 1e-6; // not yet over
+    draw();
+  });
 
   find(".spota-controls").hidden = false;
   refresh();

@@ -1,0 +1,148 @@
+"""`spota emulate`: a device made of software, in a process and on a clock of its own."""
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from spota.commands.output import print_json, say
+from spota.deploy.addresses import parse
+from spota.deploy.emulator import Emulator, drawn_domain, emulator
+from spota.deploy.faults import Faults
+from spota.deploy.live import LivePage
+from spota.deploy.phases import phase_named
+from spota.deploy.quarc_serving import QuarcServer
+from spota.deploy.serving import Hook, SerialWire, UdpWire, serve
+from spota.deploy.wear import Wear
+from spota.envs import make
+from spota.sim import domain_set
+from spota.sim.env import Platform
+
+SWITCH = 0.0005
+"""Seconds after which Python lets another thread run: less than a step."""
+
+
+def emulate(
+    env: Annotated[str, tyro.conf.Positional],
+    /,
+    listen: str = "udp://127.0.0.1:9095",
+    seed: int = 0,
+    nominal: bool = False,
+    on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
+    number: int = 0,
+    noise: bool = True,
+    encoder: float = 0.0,
+    filter: float = 0.0,
+    backlash: float = 0.0,
+    coulomb: float = 0.0,
+    jitter: float = 0.0,
+    loss: float = 0.0,
+    duplicates: float = 0.0,
+    reordering: float = 0.0,
+    corruption: float = 0.0,
+    silence: float = 0.0,
+    hang: float = 0.0,
+    during: Annotated[str | None, tyro.conf.arg(metavar="PHASE", help_behavior_hint="(default: always)")] = None,
+    after: float = 0.0,
+    watchdog: bool = True,
+    page: Annotated[int | None, tyro.conf.arg(metavar="PORT", help_behavior_hint="(default: no page)")] = None,
+    anywhere: bool = False,
+    seconds: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="(default: until Ctrl-C)")] = None,
+    json: bool = False,
+) -> None:
+    """Be a device: a machine from the table, in real time, with the wear and the faults that simulators leave out.
+
+    It answers `spota deploy` and `spota trial`, to one controller at a time, and only on this machine.
+
+    Args:
+        env: The platform; a MuJoCo twin or one of your own is FILE.py:NAME, which executes that file.
+        listen: udp://127.0.0.1:PORT, quarc://127.0.0.1:PORT (the authors' TCP protocol), serial://PORT, or serial://pty
+            for a new pseudo-terminal. Port 0 takes a free one.
+        seed: Which machine of the table, and which random numbers its sensors draw.
+        nominal: The nominal machine instead.
+        on: A machine from this file instead; `spota domains` writes one, `spota fit` another.
+        number: Which machine of that file, from 0.
+        noise: The sensor noise of the platform.
+        encoder: Positions in counts of the maker's encoders; 2 is twice as coarse, 0 exact.
+        filter: Velocities by differences of positions, through a filter with this cut-off in Hz; 0 is exact.
+        backlash: Play between motor and load, in rad or m.
+        coulomb: Dry friction of the drive, in V.
+        jitter: Packets take up to so many seconds longer.
+        loss: Share of packets that are lost.
+        duplicates: Share that arrives twice.
+        reordering: Share that arrives after later ones.
+        corruption: Share with wrong bits.
+        silence: Send nothing for so many seconds.
+        hang: Neither send nor hear for so many seconds; the watchdog still works.
+        during: Faults of the line happen only while the controller is in this phase: checks, calibration, placement, run or stop.
+        after: Faults begin so many seconds later.
+        watchdog: Set the command to zero after three steps without one.
+        page: Show the machine on http://127.0.0.1:PORT; 0 takes a free port.
+        anywhere: Let other machines connect; whoever reaches it can move it.
+        seconds: Switch off after so long.
+        json: Print one JSON document that says where it listens.
+    """
+    platform = make(env)
+    domain = _domain_of(platform, on, number) if on else drawn_domain(platform, seed, nominal)
+    wear = Wear(noise, encoder, filter, backlash, coulomb)
+    phase = phase_named(during) if during else None
+    faults = Faults(jitter, loss, duplicates, reordering, corruption, silence, hang, phase, after)
+    made = emulator(platform, domain, wear, faults, seed=seed, watchdog=watchdog)
+    about = f"number {number} of {on}" if on else "the nominal machine" if nominal else f"machine {seed} of the table"
+    sys.setswitchinterval(SWITCH)
+    live = LivePage(made.device.drive.machine, about, page) if page is not None else None
+    try:
+        _live(made, listen, anywhere, live, about, seconds, json)
+    finally:
+        if live is not None:
+            live.close()
+
+
+def _live(
+    made: Emulator, listen: str, anywhere: bool, live: LivePage | None, about: str, seconds: float | None, json: bool
+) -> None:
+    """Until a signal or the time ends it."""
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    if seconds is not None:
+        timer = threading.Timer(seconds, over.set)
+        timer.daemon = True
+        timer.start()
+    address = parse(listen)
+    hook: Hook | None = live
+    if address.scheme == "quarc":
+        server = QuarcServer(made, address, anywhere)
+        where, run, close = f"quarc://{address.place}:{server.port}", lambda: server.serve(over.is_set, hook), server.close
+    elif address.scheme in ("udp", "serial"):
+        wire = UdpWire(address, anywhere) if address.scheme == "udp" else SerialWire(address)
+        where = f"udp://{address.place}:{wire.port}" if address.scheme == "udp" else f"serial://{wire.port}"
+        run, close = lambda: serve(made, wire, over.is_set, hook), wire.close
+    else:
+        raise ValueError(f"--listen {listen}: a device listens to udp://, quarc:// or serial://.")
+    _say_where(made, where, live, about, json)
+    try:
+        stalls = run()
+    finally:
+        close()
+    if stalls:
+        say(f"This process came too late for {stalls} of {made.ticks + stalls} ticks; they were skipped.")
+
+
+def _say_where(made: Emulator, where: str, live: LivePage | None, about: str, json: bool) -> None:
+    name = made.device.introduction.platform
+    if json:
+        print_json({"env": name, "device": where, "page": live.url if live else None, "about": about})
+    else:
+        say(f"{name}, {about}, is at {where}{' and shows itself at ' + live.url if live else ''}; Ctrl-C ends it.")
+    sys.stdout.flush()
+
+
+def _domain_of(env: Platform, file: Path, number: int) -> dict[str, float]:
+    domains = domain_set.load(file, env).domains
+    size = next(iter(domains.values())).shape[0]
+    if not 0 <= number < size:
+        raise ValueError(f"--number {number}: {file} has machines 0 to {size - 1}.")
+    return {name: float(column[number]) for name, column in domains.items()}
