@@ -24,6 +24,7 @@ COMMANDS = {
     "train": "Train a policy, and find out how much return it can lose on a domain that it has never seen.",
     "assess": "Find out how much return a policy can lose on a domain that it has never seen, wherever it comes from.",
     "reproduce": "Compute a figure of the paper, or a study behind this software, anew.",
+    "deploy": "Run a policy on a machine: checks, calibration, placement, the run, and a safe stop from anywhere.",
     "emulate": "Be a device: a machine from the table, in real time, with the wear and the faults that simulators leave out.",
     "domains": "Draw random domains and keep them in a file, so that people compare policies on the very same ones.",
     "sweep": "Sweep a domain parameter and see what each policy earns at every value; two parameters make a map.",

@@ -68,23 +68,25 @@ class Checks:
     def __init__(self, dt: float, safe: tuple[float, ...], seconds: float = 1.0, tolerance: float = 0.05):
         """`tolerance` is the share by which the measured time step may differ from the promised one."""
         self._dt, self._safe, self._tolerance = dt, np.array(safe), tolerance
-        self._wanted, self._seen = max(2, round(seconds / dt)), 0
-        self._first: tuple[int, int] | None = None
+        self._gaps, self._seen = np.zeros(max(2, round(seconds / dt))), 0
+        self._last: tuple[int, int] | None = None
         self.measured_dt = 0.0
         self.seq = self.echo = 0
         """Set by the loop: the newest frame's number, and the command that it echoes."""
         self.reason = ""
 
     def act(self, observation: np.ndarray, time: int, into: np.ndarray) -> Status:
-        """Send the safe command, and count."""
+        """Send the safe command, and measure."""
         del observation
         into[:] = self._safe
-        self._first = self._first or (time, self.seq)
-        self._seen += 1
-        if self._seen < self._wanted:
-            return WORKING
-        frames = self.seq - self._first[1]
-        self.measured_dt = (time - self._first[0]) / 1e9 / max(1, frames)
+        if self._last is not None:
+            self._gaps[self._seen] = (time - self._last[0]) / max(1, self.seq - self._last[1])
+            self._seen += 1
+        self._last = time, self.seq
+        return WORKING if self._seen < self._gaps.size else self._judged()
+
+    def _judged(self) -> Status:
+        self.measured_dt = float(np.median(self._gaps)) / 1e9
         if abs(self.measured_dt / self._dt - 1) > self._tolerance:
             self.reason = f"the device steps every {1e3 * self.measured_dt:.3g} ms, and promised {1e3 * self._dt:.3g} ms"
             return FAILED
