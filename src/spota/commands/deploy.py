@@ -89,8 +89,8 @@ def _tell(about: Aftermath, directory: Path) -> None:
     if about.steps:
         work = f", our work {1e6 * about.work['p50']:.0f} µs at the median" if about.work else ""
         say(
-            f"{about.steps} of {about.wanted_steps} steps at {about.rate:.0f} Hz; {percent(about.in_time)} of the commands "
-            f"within their period, {about.late} frames late, {about.missed} skipped{work}.",
+            f"{about.steps} of {about.wanted_steps} steps at {about.rate:.0f} Hz; {percent(about.in_time)} of the "
+            f"commands within their period, {about.late} frames late, {about.missed} skipped{work}.",
             console,
         )
     for note in about.notes:

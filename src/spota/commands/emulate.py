@@ -53,7 +53,7 @@ def emulate(
     seconds: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="(default: until Ctrl-C)")] = None,
     json: bool = False,
 ) -> None:
-    """Be a device: a machine from the table, in real time, with the wear and the faults that simulators leave out.
+    """Be a device: a machine from the table, in real time, with wear and faults that simulators leave out.
 
     It answers `spota deploy` and `spota trial`, to one controller at a time, and only on this machine.
 
@@ -77,7 +77,8 @@ def emulate(
         corruption: Share with wrong bits.
         silence: Send nothing for so many seconds.
         hang: Neither send nor hear for so many seconds; the watchdog still works.
-        during: Faults of the line happen only while the controller is in this phase: checks, calibration, placement, run or stop.
+        during: Faults of the line happen only while the controller is in this phase: checks, calibration, placement,
+            run or stop.
         after: Faults begin so many seconds later.
         watchdog: Set the command to zero after three steps without one.
         page: Show the machine on http://127.0.0.1:PORT; 0 takes a free port.
@@ -115,7 +116,11 @@ def _live(
     hook: Hook | None = live
     if address.scheme == "quarc":
         server = QuarcServer(made, address, anywhere)
-        where, run, close = f"quarc://{address.place}:{server.port}", lambda: server.serve(over.is_set, hook), server.close
+        where, run, close = (
+            f"quarc://{address.place}:{server.port}",
+            lambda: server.serve(over.is_set, hook),
+            server.close,
+        )
     elif address.scheme in ("udp", "serial"):
         wire = UdpWire(address, anywhere) if address.scheme == "udp" else SerialWire(address)
         where = f"udp://{address.place}:{wire.port}" if address.scheme == "udp" else f"serial://{wire.port}"

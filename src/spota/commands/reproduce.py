@@ -18,7 +18,7 @@ from spota.files.atomic import write_atomically, write_json
 from spota.polopt import exact
 from spota.text import suggest
 
-STUDIES = ("catapult", "coverage", "convergence", "sweeps")
+STUDIES = ("catapult", "coverage", "convergence", "sweeps", "transfer")
 SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference", "split")
 """The intervals that fit on a screen; the files have all."""
 QUICK_RUNS = 40
@@ -51,25 +51,26 @@ def reproduce(
 ) -> None:
     """Compute a figure of the paper, or a study behind this software, anew.
 
-    convergence and sweeps train policies, each in a run directory below --out: the same command continues what was
+    convergence, sweeps and transfer train policies, each in a run directory below --out: the same command continues what was
     interrupted. The full versions take hours on two cores; --quick takes minutes.
 
     Args:
         what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often
             each confidence interval covers the true gap, and how often whole runs are right; about 20 minutes),
-            convergence (UCBOG over the iterations of SPOTA, across runs), or sweeps (nominal PPO, EPOpt and SPOTA over
-            four domain parameters).
+            convergence (UCBOG over the iterations of SPOTA, across runs), sweeps (nominal PPO, EPOpt and SPOTA over
+            four domain parameters), or transfer (the same policies in the paper's real-world trials, on emulated
+            machines that none of them has seen, on a virtual clock).
         seed: The same seed gives the same figures; the runs of convergence count up from it.
         quick: Fewer seeds, cases, runs or rollouts, and short trainings.
         runs: convergence: runs on each platform.
-        policies: sweeps: take the policies from here instead of training them. Run directories are expected under the
+        policies: sweeps, transfer: take the policies from here instead of training them. Run directories are expected under the
             names ENV-ALGO, e.g. cart-pole-ppo, cart-pole-epopt, cart-pole-spota; those that are missing are trained.
         out: Where the pictures and the run directories go.
         json: Print one JSON document instead of tables.
     """
     if what not in STUDIES:
         raise ValueError(f"There is no study {what!r}; {suggest(what, STUDIES)}")
-    _refuse({"--runs": (runs, "convergence"), "--policies": (policies, "sweeps")}, what)
+    _refuse({"--runs": (runs, ("convergence",)), "--policies": (policies, ("sweeps", "transfer"))}, what)
     directory = out or Path("runs") / f"reproduce-{what}{'-quick' if quick else ''}"
     if what == "convergence":
         from spota.commands.reproduce_convergence import reproduce_convergence  # slow to import
@@ -79,14 +80,18 @@ def reproduce(
         from spota.commands.reproduce_sweeps import reproduce_sweeps  # slow to import
 
         reproduce_sweeps(seed, quick, policies, directory, json)
+    elif what == "transfer":
+        from spota.commands.reproduce_transfer import reproduce_transfer  # slow to import
+
+        reproduce_transfer(seed, quick, policies, directory, json)
     else:
         {"catapult": _catapult, "coverage": _coverage}[what](seed, quick, directory, json)
 
 
-def _refuse(flags: dict[str, tuple[Any, str]], what: str) -> None:
-    for name, (value, subject) in flags.items():
-        if value is not None and what != subject:
-            raise ValueError(f"{name} has no meaning for {what}; it is for spota reproduce {subject}.")
+def _refuse(flags: dict[str, tuple[Any, tuple[str, ...]]], what: str) -> None:
+    for name, (value, subjects) in flags.items():
+        if value is not None and what not in subjects:
+            raise ValueError(f"{name} has no meaning for {what}; it is for spota reproduce {' or '.join(subjects)}.")
 
 
 def _catapult(seed: int, quick: bool, directory: Path, json: bool) -> None:

@@ -154,8 +154,8 @@ def _about_return(returned: float | None, steps: int, env: Platform, certificate
     scale = steps / env.max_steps
     above = "above" if returned >= own.mean_lower * scale else "below"
     return [
-        f"{earned} The certificate promises at least {figure(own.mean_lower)} of {env.max_steps} steps on average over "
-        f"machines, and {figure(own.worst_lower)} in the worst {percent(own.worst_share)}: this run is {above} the average's "
-        "bound. One run on one machine proves neither.",
-        f"At most {figure(certificate.ucbog)} more would be possible, on average over machines, as its references tell.",
+        f"{earned} The certificate promises at least {figure(own.mean_lower)} in {env.max_steps} steps on average over "
+        f"machines, and {figure(own.worst_lower)} in the worst {percent(own.worst_share)}: this run is {above} the "
+        "average's bound. One run on one machine proves neither.",
+        f"Its references earn at most {figure(certificate.ucbog)} more, on average over machines.",
     ]

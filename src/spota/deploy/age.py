@@ -1,7 +1,7 @@
 """How old data are, although two clocks tell the time: the fastest packet of the last seconds is the yardstick."""
 
 SPAN = 1_000_000_000
-"""Nanoseconds after which a yardstick is renewed: within two of them clocks drift apart by a fraction of a millisecond."""
+"""Nanoseconds after which a yardstick is renewed; in two of them clocks drift apart by less than a millisecond."""
 
 
 class Age:

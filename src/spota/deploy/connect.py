@@ -1,7 +1,7 @@
 """From an address and a policy to a line to a device that the policy may control."""
 
 from spota.deploy.addresses import Address
-from spota.deploy.emulator import drawn_domain, emulator
+from spota.deploy.emulator import Emulator, drawn_domain, emulator
 from spota.deploy.faults import Faults
 from spota.deploy.hardware import hardware_of
 from spota.deploy.introduction import Introduction
@@ -23,7 +23,7 @@ EMULATED = {
 def connected(address: Address, env: Platform, contract: Contract, insist: bool = False) -> Link:
     """A line to the device, whose contract must be that of the policy; one without a watchdog must be insisted on."""
     if address.scheme == "emulator":
-        link: Link = VirtualLink(_emulated(address, env))
+        link: Link = VirtualLink(emulated(address, env))
     elif address.scheme == "quarc":
         _refuse_unwatched(None, str(address), insist)
         return QuarcLink(address, Introduction.of(env, None), hardware_of(env))
@@ -46,7 +46,8 @@ def _refuse_unwatched(watchdog: float | None, where: str, insist: bool) -> None:
         )
 
 
-def _emulated(address: Address, env: Platform):
+def emulated(address: Address, env: Platform) -> Emulator:
+    """The emulator that an address describes."""
     if address.place != env.name:
         raise ValueError(f"{address} is a {address.place}, but the policy is for {env.name}.")
     given = {}

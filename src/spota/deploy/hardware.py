@@ -63,7 +63,9 @@ def hardware_of(env: Platform) -> Hardware:
 
 def _by_names(env: Platform) -> Hardware:
     names = [signal.name for signal in env.observations]
-    velocities = {i: names.index(name[:-4]) for i, name in enumerate(names) if name[-4:] == "_dot" and name[:-4] in names}
+    velocities = {
+        i: names.index(name[:-4]) for i, name in enumerate(names) if name[-4:] == "_dot" and name[:-4] in names
+    }
     positions = dict.fromkeys(sorted(velocities.values()), 0.0)
     return Hardware(positions, velocities, ())
 

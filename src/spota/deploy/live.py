@@ -65,9 +65,7 @@ class LivePage:
             drive = device.drive
             command = tuple(drive.acting.tolist())
             controlled = device.controller is not None
-            self._frames.append(
-                Frame(emulator.ticks, self._values(), command, device.phase, controlled, drive.fired)
-            )
+            self._frames.append(Frame(emulator.ticks, self._values(), command, device.phase, controlled, drive.fired))
 
     def close(self) -> None:
         """Let everybody go."""

@@ -20,7 +20,7 @@ from spota.policies.contract import Contract
 from spota.sim.env import Env, Platform
 
 RING = 0.775
-"""Where the ball starts: this share of the way from the plate's centre to its edge, the middle of the training's ring."""
+"""Where the ball starts: this share of the way from the plate's centre to its edge, as in training."""
 WARM_UP = 100
 """Inferences before the first frame."""
 
@@ -37,7 +37,7 @@ class Mission:
     """The angle of the ball's start point [°]; None leaves the ball where it is."""
     accuracy: float = 0.01
     """Of the ball's start point [m]."""
-    patience: float = 30.0
+    patience: float = 60.0
     """Seconds that calibration and placement may take, each."""
     checking: float = 1.0
     """Seconds over which the device's rate is measured."""
@@ -77,7 +77,8 @@ class Mission:
     def _placement(self, domain: Mapping[str, float]) -> Procedure:
         env = self.env
         if env.name in ("cart-pole", "qube"):
-            return SwingUp(controller_of(policies.energy(env), Contract.of(env)), env.dt, self.patience)
+            swing, contract = policies.energy(env), Contract.of(env)
+            return SwingUp(controller_of(swing, contract), controller_of(swing.brake, contract), env.dt, self.patience)
         if env.name == "ball-balancer" and self.place is not None:
             radius, angle = RING * domain["plate_length"] / 2, math.radians(self.place)
             target = radius * math.cos(angle), radius * math.sin(angle)

@@ -80,8 +80,14 @@ def _time(about: Aftermath, ticks: Ticks) -> Section:
     if work.size:
         some = work[:: max(1, work.size // MOST_POINTS)]
         dots = points(np.arange(some.size), some, "work", "@blue", size=3)
-        layout = {"xaxis": {"title": "frame"}, "yaxis": {"title": "work [µs]", "rangemode": "tozero"}, "showlegend": False}
-        plot = html.figure(Plot([dots], layout, "Work of every frame.", 240), "What you see: our work from frame to command.")
+        layout = {
+            "xaxis": {"title": "frame"},
+            "yaxis": {"title": "work [µs]", "rangemode": "tozero"},
+            "showlegend": False,
+        }
+        plot = html.figure(
+            Plot([dots], layout, "Work of every frame.", 240), "What you see: our work from frame to command."
+        )
     return Section("time", "Time", "How it held its time", html.paragraph(words) + table + plot)
 
 
@@ -97,7 +103,9 @@ def _delays(about: Aftermath) -> Section | None:
     bars = {"type": "bar", "x": steps, "y": counts, "marker": {"color": "@blue"}, "name": "commands"}
     layout = {"xaxis": {"title": "steps until a command acted", "type": "category"}, "yaxis": {"title": "commands"}}
     plot = Plot([bars], {**layout, "showlegend": False}, "How many commands acted after how many steps.", 240)
-    return Section("delay", "Delay", "When commands acted", html.figure(plot, "What you see: what the device's echoes tell."))
+    return Section(
+        "delay", "Delay", "When commands acted", html.figure(plot, "What you see: what the device's echoes tell.")
+    )
 
 
 def _reproduce(command: str) -> Section:

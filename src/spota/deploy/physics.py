@@ -47,7 +47,9 @@ class PureBody:
         leaves, structure = jax.tree.flatten(start)
         self.ends = ends(env.name, self.xi)
         self._structure = structure
-        self.state: list[float] = leaves
+        self.first: list[float] = leaves
+        """A start state as the platform draws them for its episodes."""
+        self.state: list[float] = list(leaves)
         self._velocity = {q: v for v, q in hardware_of(env).velocities.items()} if self.ends else {}
         self._step = plain(
             lambda *x: env.step(jax.tree.unflatten(structure, x[: len(leaves)]), x[len(leaves) :], self.xi),

@@ -88,7 +88,9 @@ class Checks:
     def _judged(self) -> Status:
         self.measured_dt = float(np.median(self._gaps)) / 1e9
         if abs(self.measured_dt / self._dt - 1) > self._tolerance:
-            self.reason = f"the device steps every {1e3 * self.measured_dt:.3g} ms, and promised {1e3 * self._dt:.3g} ms"
+            self.reason = (
+                f"the device steps every {1e3 * self.measured_dt:.3g} ms, and promised {1e3 * self._dt:.3g} ms"
+            )
             return FAILED
         if self.echo == 0:
             self.reason = "the device has taken none of the zero commands"
@@ -168,28 +170,50 @@ class RailEnds:
 
 
 class SwingUp:
-    """An energy-based swing-up, until the pole stands near upright and is calm."""
+    """First the pole is brought to rest, hanging; then an energy-based swing-up, until it stands upright and is calm.
+
+    A swing-up that does not catch the pole, because the machine is slower than the controller believes, is begun again.
+    """
 
     moves = True
     NEAR = np.array([0.08, np.deg2rad(6.0), 0.15, np.deg2rad(25.0)])
     """Hand-over: means over a window within these of the upright rest [m or rad, and per second]."""
+    HANGS, SLOW = np.deg2rad(170.0), 0.5
+    """At rest: so far from upright [rad], and slower than that [rad/s]."""
+    TRY = 10.0
+    """Seconds after which a swing-up begins again, and a pole is taken to be at rest."""
 
-    def __init__(self, controller: Controller, dt: float, seconds: float = 30.0):
+    def __init__(self, swing: Controller, brake: Controller, dt: float, seconds: float = 60.0):
         """Give up after so long."""
-        self._controller, self._left = controller, round(seconds / dt)
+        self._swing, self._brake, self._left = swing, brake, round(seconds / dt)
+        self._resting, self._tries, self._try = True, 0, round(self.TRY / dt)
         self._average = Average(round(WINDOW / 2 / dt), 4)
         self.reason = ""
 
     def act(self, observation: np.ndarray, time: int, into: np.ndarray) -> Status:
-        """Swing, and hold."""
+        """Brake, swing, and hold."""
         del time
-        self._controller(observation, into)
+        (self._brake if self._resting else self._swing)(observation, into)
         self._left -= 1
+        self._tries += 1
         if self._left < 0:
             self.reason = "the pole did not come up in time"
             return FAILED
-        calm = self._average.add(observation) and bool((np.abs(self._average.mean) < self.NEAR).all())
-        return DONE if calm and abs(observation[1]) < self.NEAR[1] else WORKING
+        calm = self._average.add(observation)
+        mean = self._average.mean
+        if self._resting:
+            hangs = calm and abs(observation[1]) > self.HANGS and abs(mean[3]) < self.SLOW and abs(mean[0]) < 0.05
+            self._turn(hangs)
+            return WORKING
+        if calm and bool((np.abs(mean) < self.NEAR).all()) and abs(observation[1]) < self.NEAR[1]:
+            return DONE
+        self._turn(False)
+        return WORKING
+
+    def _turn(self, now: bool) -> None:
+        """From rest to swing, or back, when it is time."""
+        if now or self._tries > self._try:
+            self._resting, self._tries = not self._resting, 0
 
 
 class BallTo:

@@ -16,6 +16,7 @@ from spota.deploy.hardware import Hardware, from_raw
 from spota.deploy.introduction import Introduction
 from spota.deploy.links import PATIENCE, LostError
 
+
 class Collector:
     """Puts numbers together from the pieces in which TCP delivers them; the newest whole set counts."""
 

@@ -40,6 +40,8 @@ class Rules:
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} = {getattr(self, name)}: give a positive number.")
         if not 0 < self.limit <= 1:
-            raise ValueError(f"limit = {self.limit}: our own limit is a share of the device's range, above 0, at most 1.")
+            raise ValueError(
+                f"limit = {self.limit}: our own limit is a share of the device's range, above 0, at most 1."
+            )
         if self.hold < 0 or not self.ramp >= 0:
             raise ValueError(f"hold = {self.hold}, ramp = {self.ramp}: give zero or more.")

@@ -40,6 +40,11 @@ class Sensors:
             self._differentiate()
         return measured
 
+    def forget_zero(self, at: int | None) -> None:
+        """Let the encoder there count from the true zero."""
+        if at is not None:
+            self._offset[at] = 0.0
+
     def _play(self, ideal: np.ndarray) -> None:
         """The encoder moves only after the driven body has crossed the play."""
         half = self._wear.backlash / 2

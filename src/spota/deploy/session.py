@@ -1,7 +1,7 @@
 """The loop: the device paces, the host supervises. A frame comes, it is judged, answered and logged; then the next.
 
-The newest frame wins. Missed ticks are skipped, never made up for. Whatever goes wrong, the device gets its safe command,
-several times, before the line is closed; should we not be able to send it, its watchdog is part of the contract.
+The newest frame wins. Missed ticks are skipped, never made up for. Whatever goes wrong, the device gets its safe
+command, several times, before the line is closed; should we not be able to send it, its watchdog acts.
 """
 
 from collections.abc import Mapping
@@ -39,6 +39,9 @@ class Ended:
     ticks: Ticks
     measured_dt: float = 0.0
     known: Mapping[str, float] = field(default_factory=dict)
+    """The domain's parameters, as far as they were measured; the others are nominal."""
+    zero: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """What was subtracted from the measurements in the end."""
 
 
 class Session:
@@ -207,4 +210,4 @@ class Session:
         where = f" in the phase {PHASES[at]}" if cause is not Cause.FINISHED else ""
         words = f"Stopped safely{where}: {cause.words}{more}."
         measured = checks.measured_dt if checks else 0.0
-        return Ended(cause, at, words, self._log.cut(), measured, dict(self._judgement.domain))
+        return Ended(cause, at, words, self._log.cut(), measured, dict(self._judgement.domain), self._zero.copy())

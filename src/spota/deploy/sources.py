@@ -43,7 +43,9 @@ def deployable(source: str, env: str | None) -> Deployable:
         certificate = _certificate(file.parent, fingerprint(stored))
         return Deployable(name, platform, stored.contract, controller_of(stored, stored.contract), certificate)
     if env is None:
-        raise ValueError(f"{source} is no run, policy file or ONNX file, and a controller needs --env, e.g. --env cart-pole.")
+        raise ValueError(
+            f"{source} is no run, policy file or ONNX file, and a controller needs --env, e.g. --env cart-pole."
+        )
     platform = make(env)
     contract = Contract.of(platform)
     return Deployable(source, platform, contract, controller_of(policies.find(source, platform), contract))
