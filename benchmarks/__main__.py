@@ -14,6 +14,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     host,
     iteration,
     learning,
+    loop,
     references,
     robustness,
     rollout,
@@ -37,6 +38,7 @@ def main(
                 "host",
                 "effort",
                 "learning",
+                "loop",
                 "references",
                 "robustness",
                 "yardstick",
@@ -71,6 +73,7 @@ def main(
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "host": _host, "effort": lambda: effort.main(platforms)}
     run |= {
+        "loop": loop.main,
         "references": references.main,
         "robustness": robustness.main,
         "yardstick": lambda: yardstick.main(platforms),

@@ -11,12 +11,13 @@ import pytest
 import crafted
 from spota import policies
 from spota.certify.certificate import FORMAT, Certificate
+from spota.deploy.introduction import Introduction
 from spota.envs import PLATFORMS, make
 from spota.files import documents
 from spota.files.documents import check, schema_of
 from spota.sim import domain_set
 
-KINDS = ("certificate", "policy file", "domain set")
+KINDS = ("certificate", "policy file", "domain set", "device contract")
 FORMAT_1 = Path(__file__).parent / "data" / "certificate-format-1.json"
 
 
@@ -30,6 +31,8 @@ def whole(kind: str, tmp_path: Path):
         return Certificate.from_json(FORMAT_1.read_text()).to_dict()
     if kind == "domain set":
         return domain_set.draw(jax.random.key(0), crafted.CART_POLE, 3, 0).to_dict()
+    if kind == "device contract":
+        return json.loads(Introduction.of(crafted.CART_POLE, 0.006, {"rail_length": 0.8}).to_json())
     return about_of(policies.fnn(jax.random.key(0), crafted.ENV), tmp_path)
 
 

@@ -10,8 +10,8 @@ import pytest
 from spota.deploy import frames
 from spota.deploy.addresses import Address, is_loopback, parse
 from spota.deploy.emulator import Emulator, drawn_domain, emulator
-from spota.deploy.introduction import Introduction
 from spota.deploy.hardware import hardware_of
+from spota.deploy.introduction import Introduction
 from spota.deploy.links import LostError, SerialLink, UdpLink
 from spota.deploy.quarc import QuarcLink
 from spota.deploy.serving import UdpWire

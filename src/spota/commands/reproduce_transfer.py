@@ -23,7 +23,12 @@ def reproduce_transfer(seed: int, quick: bool, given: Path | None, directory: Pa
     """Train what is missing, make all trials, then draw and tell who transfers."""
     with resumable(directory):
         policies = _policies(seed, quick, given, directory)
-        config = {"study": "transfer", "seed": seed, "quick": quick, "policies": {k: list(v) for k, v in policies.items()}}
+        config = {
+            "study": "transfer",
+            "seed": seed,
+            "quick": quick,
+            "policies": {k: list(v) for k, v in policies.items()},
+        }
         with Run(directory / "trials", config, warn) as run:
             found = _tried(run, policies, quick, seed)
         within = {env: _within(own["SPOTA"], seed) for env, own in policies.items() if "SPOTA" in own}
@@ -42,7 +47,10 @@ def reproduce_transfer(seed: int, quick: bool, given: Path | None, directory: Pa
         print_table(env, COLUMNS, rows)
     for env, w in within.items():
         bound = figure(w["lower"]) if w["lower"] is not None else "no bound"
-        say(f"SPOTA on {transfer.TABLE} machines of the {env}'s table: {figure(w['mean'])}; certified: {bound}.", console)
+        say(
+            f"SPOTA on {transfer.TABLE} machines of the {env}'s table: {figure(w['mean'])}; certified: {bound}.",
+            console,
+        )
     say(f"Wrote {', '.join(map(str, files))}.", console)
 
 

@@ -69,7 +69,8 @@ class Inbox:
         self.buffer = bytearray(LONGEST + 1)
         self.flags = self.seq = self.echo = self.time = 0
         self.taken = self.damaged = self.old = 0
-        self.values = np.zeros(count, np.float32)  # no cast, in which strange NaNs would raise warnings
+        # no cast, in which strange NaNs would raise warnings
+        self.values: np.ndarray = np.zeros(count, np.float32)
         self._values = np.frombuffer(self.buffer, "<f4", count, HEADER.size)
         self._body = memoryview(self.buffer)[: self.size - CHECKSUM.size]
 

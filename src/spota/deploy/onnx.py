@@ -41,7 +41,7 @@ class OnnxController:
     def __call__(self, observation: np.ndarray, into: np.ndarray) -> None:
         """Write the command for this observation."""
         self._input[0] = observation
-        into[:] = self._session.run(self._names, self._feed)[0][0]
+        into[:] = np.asarray(self._session.run(self._names, self._feed)[0])[0]
 
     def _check_signals(self, path: Path) -> None:
         shapes = [value[0].shape[-1] for value in (self._session.get_inputs(), self._session.get_outputs())]

@@ -49,7 +49,7 @@ def _signals(ticks: Ticks) -> Section | None:
     for unit in units:
         some = [i for i in positions if ticks.contract.observations[i].unit == unit]
         names = [ticks.contract.observations[i].name for i in some]
-        body += html.figure(_curves(time, ticks.observation[np.ix_(rows, some)], names, unit), "", ", ".join(names))
+        body += html.figure(_curves(time, ticks.observation[rows][:, some], names, unit), "", ", ".join(names))
     names = [s.name for s in ticks.contract.actions]
     explanation = "What you see: the command that was sent, within all limits."
     body += html.figure(_curves(time, ticks.sent[rows], names, ticks.contract.actions[0].unit), explanation, "Commands")

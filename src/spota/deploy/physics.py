@@ -78,7 +78,7 @@ class PureBody:
         """The ideal observation."""
         into[:] = self._observe(*self.state)
 
-    def rebuilt(self, values: Sequence[float]) -> Any:
+    def rebuilt(self, values: Sequence[Any]) -> Any:
         """A state in the platform's own form."""
         return jax.tree.unflatten(self._structure, values)
 

@@ -68,7 +68,7 @@ class _Printer:
         if name in REDUCTIONS:
             return [self._reduced(REDUCTIONS[name], inputs[0], params["axes"])]
         if name == "dot_general":
-            return [self._product(*inputs, params["dimension_numbers"])]
+            return [self._product(inputs[0], inputs[1], params["dimension_numbers"])]
         if name in SHAPES:
             result = SHAPES[name](params, *inputs)
             return list(result) if isinstance(result, list) else [result]

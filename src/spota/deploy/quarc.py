@@ -95,7 +95,7 @@ class QuarcLink:
         self.sent += 1
         self._out[:] = values
         try:
-            self._socket.send(self._out)
+            self._socket.send(self._out.tobytes())
         except BlockingIOError as error:
             raise LostError("the device does not read its commands") from error
         except OSError as error:

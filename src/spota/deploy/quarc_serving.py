@@ -86,7 +86,7 @@ class QuarcServer:
         self._emulator.ticks += 1
         if heard and self._client is not None and not self._weather.silent(now):
             try:
-                self._client.send(self._state)
+                self._client.send(self._state.tobytes())
             except OSError:
                 self._leave()
 

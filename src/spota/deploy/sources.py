@@ -51,7 +51,7 @@ def deployable(source: str, env: str | None) -> Deployable:
     return Deployable(source, platform, contract, controller_of(policies.find(source, platform), contract))
 
 
-def _certificate(directory: Path, sha256: str) -> Certificate | None:
+def _certificate(directory: Path, sha256: str | None) -> Certificate | None:
     """The run's certificate, if it is about this policy."""
     file = directory / "certificate.json"
     if not file.is_file():

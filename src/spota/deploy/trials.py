@@ -83,9 +83,9 @@ def _standings(tried: Sequence[Tried]) -> Iterator[Standing]:
     for policy in dict.fromkeys(t.planned.policy for t in tried):
         own = [t for t in tried if t.planned.policy == policy]
         returns = np.array([t.returned for t in own if t.counts])
-        figures = (returns.mean(), returns.min(), returns.max()) if returns.size else (np.nan,) * 3
+        mean, low, high = (returns.mean(), returns.min(), returns.max()) if returns.size else (np.nan,) * 3
         solved, spoiled = sum(t.solved for t in own), sum(len(t.spoiled) for t in own)
-        yield Standing(policy, returns.size, solved, *map(float, figures), spoiled)
+        yield Standing(policy, returns.size, solved, float(mean), float(low), float(high), spoiled)
 
 
 def threshold(tried: Sequence[Tried]) -> float:
