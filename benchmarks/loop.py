@@ -54,6 +54,7 @@ def _answered(device: str, seconds: float, wanted: bool, pid: int) -> tuple[np.n
             print(words)
         if wanted and not refused:
             os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(49))
+        link.begin()
         end, n = link.now() + round(1e9 * seconds), 0
         while link.now() < end and n < rows:
             if not link.receive(0.1):

@@ -17,6 +17,7 @@ from spota.deploy.plain import plain
 from spota.deploy.wear import Wear
 from spota.envs import make
 from spota.policies.contract import Contract
+from spota.sim.rollout import pure
 
 NAMES = ("ball-balancer", "cart-pole", "qube")
 RANDOM = np.random.default_rng(0)
@@ -29,7 +30,7 @@ def observations(env, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_body_moves_as_the_simulator_says(name):
-    env, steps = make(name), 150
+    env, steps = pure(make(name)), 150
     domain = drawn_domain(env, 5)
     body = PureBody(env, domain, 0)
     body.state[:] = body.first
@@ -45,7 +46,7 @@ def test_the_body_moves_as_the_simulator_says(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_danger_and_reward_are_the_platforms_own(name):
-    env = make(name)
+    env = pure(make(name))
     judgement = Judgement(env)
     xi = env.params({n: v[0] for n, v in env.domain.nominal().items()})
     body = PureBody(env, judgement.domain, 0)
@@ -116,6 +117,9 @@ def test_dry_friction_holds_a_small_voltage_and_play_hides_a_small_motion():
     env = make("cart-pole")
     held = Machine(env, drawn_domain(env, 0, nominal=True), Wear(noise=False, coulomb=1.0))
     loose = Machine(env, drawn_domain(env, 0, nominal=True), Wear(noise=False, backlash=0.02))
+    assert isinstance(loose.body, PureBody)
+    for machine in (held, loose):
+        machine.measure()
     for _ in range(200):
         held.step(np.array([0.9]))
         loose.step(np.array([0.5]))

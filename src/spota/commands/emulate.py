@@ -8,13 +8,14 @@ from typing import Annotated
 
 import tyro
 
-from spota.commands.output import print_json, say
+from spota.commands.output import print_json, say, warn
 from spota.deploy.addresses import parse
 from spota.deploy.emulator import Emulator, drawn_domain, emulator
 from spota.deploy.faults import Faults
 from spota.deploy.live import LivePage
 from spota.deploy.phases import phase_named
 from spota.deploy.quarc_serving import QuarcServer
+from spota.deploy.realtime import realtime as asked
 from spota.deploy.serving import Hook, SerialWire, UdpWire, serve
 from spota.deploy.wear import Wear
 from spota.envs import make
@@ -50,6 +51,7 @@ def emulate(
     watchdog: bool = True,
     page: Annotated[int | None, tyro.conf.arg(metavar="PORT", help_behavior_hint="(default: no page)")] = None,
     anywhere: bool = False,
+    realtime: bool = False,
     seconds: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="(default: until Ctrl-C)")] = None,
     json: bool = False,
 ) -> None:
@@ -83,6 +85,7 @@ def emulate(
         watchdog: Set the command to zero after three steps without one.
         page: Show the machine on http://127.0.0.1:PORT; 0 takes a free port.
         anywhere: Let other machines connect; whoever reaches it can move it.
+        realtime: Ask for SCHED_FIFO and locked memory, so that it keeps its time on a busy machine.
         seconds: Switch off after so long.
         json: Print one JSON document that says where it listens.
     """
@@ -96,7 +99,10 @@ def emulate(
     sys.setswitchinterval(SWITCH)
     live = LivePage(made.device.drive.machine, about, page) if page is not None else None
     try:
-        _live(made, listen, anywhere, live, about, seconds, json)
+        with asked(realtime) as refused:
+            for words in refused:
+                warn(words)
+            _live(made, listen, anywhere, live, about, seconds, json)
     finally:
         if live is not None:
             live.close()

@@ -51,8 +51,8 @@ def reproduce(
 ) -> None:
     """Compute a figure of the paper, or a study behind this software, anew.
 
-    convergence, sweeps and transfer train policies, each in a run directory below --out: the same command continues what was
-    interrupted. The full versions take hours on two cores; --quick takes minutes.
+    convergence, sweeps and transfer train policies, each in a run directory below --out: the same command continues
+    what was interrupted. The full versions take hours on two cores; --quick takes minutes.
 
     Args:
         what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often
@@ -63,8 +63,8 @@ def reproduce(
         seed: The same seed gives the same figures; the runs of convergence count up from it.
         quick: Fewer seeds, cases, runs or rollouts, and short trainings.
         runs: convergence: runs on each platform.
-        policies: sweeps, transfer: take the policies from here instead of training them. Run directories are expected under the
-            names ENV-ALGO, e.g. cart-pole-ppo, cart-pole-epopt, cart-pole-spota; those that are missing are trained.
+        policies: sweeps, transfer: take the policies from here instead of training them. Run directories are expected
+            under the names ENV-ALGO, e.g. cart-pole-ppo, cart-pole-epopt, cart-pole-spota; missing ones are trained.
         out: Where the pictures and the run directories go.
         json: Print one JSON document instead of tables.
     """

@@ -44,6 +44,8 @@ class Drive:
         if self.fired:
             self._wanted[:] = self._safe
             self._queue[:] = self._safe
+            self._number = 0
+            self._numbers[:] = [0] * len(self._numbers)
         slot = self._steps % (self._delay + 1)
         self._queue[slot], self._numbers[slot] = self._wanted, self._number
         due = (self._steps - self._delay) % (self._delay + 1)

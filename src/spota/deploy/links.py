@@ -36,6 +36,10 @@ class Link(Protocol):
         """The host's clock [ns]."""
         ...
 
+    def begin(self) -> None:
+        """Ask for frames, now that everything is ready; a device forgets a controller that is silent."""
+        ...
+
     def receive(self, timeout: float) -> bool:
         """Wait at most that long [s] for a frame that is newer than the last one, and take the newest of all."""
         ...
@@ -56,8 +60,9 @@ class FramedLink(abc.ABC):
     introduction: Introduction
     lock_step = False
 
-    def __init__(self) -> None:
+    def __init__(self, where: str) -> None:
         """Nobody is there yet."""
+        self._where = where
         self.sent = 0
 
     def now(self) -> int:
@@ -84,7 +89,19 @@ class FramedLink(abc.ABC):
                 return True
         return False
 
-    def greet(self, where: str) -> None:
+    def begin(self) -> None:
+        """Ask for frames, now that everything is ready; a device forgets a controller that is silent."""
+        self._greet()
+        self.inbox.forget()
+
+    def _open(self) -> None:
+        """Get to know the device."""
+        self.introduction = Introduction.from_json(self._greet())
+        counts = len(self.introduction.observations), len(self.introduction.actions)
+        self.inbox = frames.Inbox(frames.SENSOR, counts[0])
+        self._outbox = frames.Outbox(frames.COMMAND, counts[1])
+
+    def _greet(self) -> bytes:
         """Say hello until the device introduces itself; one that has a controller already is left alone."""
         hello, deadline = frames.signal_frame(frames.HELLO), time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
@@ -94,13 +111,9 @@ class FramedLink(abc.ABC):
                 continue
             kind, text = answer
             if kind == frames.BUSY:
-                raise ValueError(f"{where} has a controller already; stop that one first.")
-            self.introduction = Introduction.from_json(text)
-            counts = len(self.introduction.observations), len(self.introduction.actions)
-            self.inbox = frames.Inbox(frames.SENSOR, counts[0])
-            self._outbox = frames.Outbox(frames.COMMAND, counts[1])
-            return
-        raise ValueError(f"{where} does not answer; is the device switched on, and is the address right?")
+                raise ValueError(f"{self._where} has a controller already; stop that one first.")
+            return text
+        raise ValueError(f"{self._where} does not answer; is the device switched on, and is the address right?")
 
     def _answer(self, deadline: float) -> tuple[int, bytes] | None:
         while self._wait(max(0.0, deadline - time.monotonic())):
@@ -136,13 +149,13 @@ class UdpLink(FramedLink):
 
     def __init__(self, address: Address):
         """Greet the device."""
-        super().__init__()
+        super().__init__(str(address))
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         self._readers = [self._socket]
         try:
             self._socket.connect((address.place, address.port))
-            self.greet(str(address))
+            self._open()
         except (OSError, LostError) as error:
             self._socket.close()
             raise ValueError(f"{address} cannot be reached: {error}.") from error
@@ -186,11 +199,11 @@ class SerialLink(FramedLink):
 
     def __init__(self, address: Address):
         """Open the line, and greet the device."""
-        super().__init__()
+        super().__init__(str(address))
         self._line = open_serial(address)
         self._unstuffer = cobs.Unstuffer(frames.LONGEST + 16)
         try:
-            self.greet(str(address))
+            self._open()
         except BaseException:
             self._line.close()
             raise

@@ -74,6 +74,9 @@ class QuarcLink:
         """The host's clock, which nobody sets [ns]."""
         return time.monotonic_ns()
 
+    def begin(self) -> None:
+        """A connection needs no words."""
+
     def receive(self, timeout: float) -> bool:
         """Wait at most that long [s] for a whole state; of several, the newest."""
         deadline = time.monotonic() + timeout

@@ -79,6 +79,7 @@ class Session:
         situation, at = Situation(), IDLE
         with noticed() as pending, undisturbed():
             try:
+                self._link.begin()
                 while situation.phase != IDLE:
                     at = at if situation.phase == STOP else situation.phase
                     event = self._tick(situation, pending)

@@ -43,6 +43,9 @@ class VirtualLink:
                     return Introduction.from_json(text)
         raise ValueError("The emulator does not answer; is it silent, or does it hang?")
 
+    def begin(self) -> None:
+        """Nothing has happened since the greeting: time stands still while the host prepares."""
+
     def now(self) -> int:
         """The virtual clock [ns]."""
         return self._now

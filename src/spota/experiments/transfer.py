@@ -78,7 +78,7 @@ def on_machine(
 
 
 def table_returns(policy: Deployable, seed: int, n: int = TABLE) -> np.ndarray:
-    """What a policy earns on n machines of its table over the wire, from the start states that it was certified with."""
+    """What a policy earns on n machines of its table over the wire, from start states as in its certificate."""
     return np.array([_episode(policy, drawn_domain(policy.env, FIRST + seed + i), seed + i) for i in range(n)])
 
 
