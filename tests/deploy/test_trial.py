@@ -1,7 +1,6 @@
 """The paper's protocol: what is planned, what a spoiled trial costs, and that an interruption loses nothing."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -15,10 +14,11 @@ from spota.deploy.rules import Rules
 from spota.deploy.sources import deployable
 from spota.deploy.supervisor import Cause
 from spota.deploy.trial import Planned, Protocol, Rig, Tried, planned
-from spota.deploy.trials import standings, threshold
+from spota.deploy.trials import make_trials, standings, threshold
 from spota.deploy.virtual import VirtualLink
 from spota.deploy.wear import Wear
 from spota.envs import make
+from spota.runs.directory import Run
 
 BALL, CART = make("ball-balancer"), make("cart-pole")
 SHORT = Protocol((0.0,), 1, 50)
@@ -79,18 +79,32 @@ def test_the_rail_is_measured_and_the_pole_swung_up():
     assert set(delays.tolist()) == {round(domain["action_delay"])}
 
 
-def test_an_interrupted_protocol_goes_on_trial_by_trial(tmp_path, capsys):
-    arguments = ["trial", "pd", "lqr", "--env", "ball-balancer", "--device", "emulator://ball-balancer?nominal=1"]
-    arguments += ["--repetitions", "1", "--steps", "20", "--json", "--out", str(tmp_path / "t")]
-    main(arguments)
-    whole = json.loads(capsys.readouterr().out)
-    assert len(whole["trials"]) == 16
-    first = sorted((tmp_path / "t" / "trials").glob("trial-*.npz"))
-    kept = {path.name: path.stat().st_mtime_ns for path in first[:15]}
-    first[15].unlink()
-    main(arguments)
-    again = json.loads(capsys.readouterr().out)
-    assert [t["returned"] for t in again["trials"][:15]] == [t["returned"] for t in whole["trials"][:15]]
-    assert {p.name: p.stat().st_mtime_ns for p in first[:15]} == kept
-    assert len(list((tmp_path / "t" / "trials").glob("recording-*.npz"))) >= 16
-    shutil.rmtree(tmp_path / "t")
+def test_an_interrupted_protocol_goes_on_trial_by_trial(tmp_path):
+    """Ctrl-C in the third trial; the second process makes what is missing, and reads the rest."""
+    protocol, config = Protocol((None,), 2, 20), {"env": BALL.name}
+    policies = {name: deployable(name, "ball-balancer") for name in ("pd", "lqr")}
+    made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))
+    rig, told = Rig(BALL, lambda: VirtualLink(made), Rules()), []
+
+    def interrupt(number: int, of: int, tried: Tried) -> None:
+        told.append((number, of, tried))
+        if number == 1 and len(told) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Run(tmp_path / "t", config) as run:
+        make_trials(run, rig, policies, protocol, seed=0, tell=interrupt)
+    assert len(list((tmp_path / "t" / "trials").glob("trial-*.npz"))) == 2
+    with Run(tmp_path / "t", config) as run:
+        found = make_trials(run, rig, policies, protocol, seed=0, tell=interrupt)
+    assert found[:2] == [tried for _, _, tried in told[:2]]
+    assert [t.planned for t in found] == planned(protocol, ["pd", "lqr"], 0)
+    assert len(list((tmp_path / "t" / "trials").glob("recording-*.npz"))) == 4
+    assert {s.policy: s.trials for s in standings(found)} == {"pd": 2, "lqr": 2}
+
+
+def test_the_command_makes_the_trials_of_its_protocol(tmp_path, capsys):
+    arguments = ["trial", "energy", "--env", "qube-swing-up", "--device", "emulator://qube-swing-up?nominal=1"]
+    main([*arguments, "--repetitions", "2", "--steps", "20", "--json", "--out", str(tmp_path / "t")])
+    told = json.loads(capsys.readouterr().out)
+    assert [t["steps"] for t in told["trials"]] == [20, 20]
+    assert told["standings"][0]["trials"] == 2

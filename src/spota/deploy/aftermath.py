@@ -72,6 +72,7 @@ def aftermath(ended: Ended, env: Platform, steps: int, certificate: Certificate 
     assumed = _assumed(domain)
     failed = ended.cause.name == "DANGER"
     notes = [*_about_delay(delays, assumed, certificate), *_about_return(returned, rows.size, env, certificate)]
+    notes += _about_noise(env) if rows.size else []
     during = ticks["phase"] == PHASES.index("run")
     return Aftermath(
         cause=ended.cause.name.lower(),
@@ -138,6 +139,21 @@ def _about_delay(delays: np.ndarray, assumed: tuple[float, float] | None, certif
     if outside > 0.01:
         said += f" {percent(outside)} lie outside, so it does not speak of this machine."
     return [said]
+
+
+def _about_noise(env: Platform) -> list[str]:
+    """What sensor noise alone costs a return that is measured: the certificate's returns come from true states."""
+    noise = env.effects.noise
+    if noise is None:
+        return []
+    seen = np.random.default_rng(0).normal(size=(2000, len(noise.std))) * noise.std
+    rewards = Judgement(env).rewards(seen, np.zeros((2000, len(env.actions))))
+    if rewards is None:
+        return []
+    return [
+        f"With the platform's sensor noise, perfect rest at zero would measure {figure(env.max_steps * rewards.mean())} in "
+        f"{env.max_steps} steps; certificates count true states."
+    ]
 
 
 def _about_return(returned: float | None, steps: int, env: Platform, certificate: Certificate | None) -> list[str]:

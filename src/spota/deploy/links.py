@@ -19,6 +19,10 @@ AGAIN = 0.1
 """Seconds until a hello is repeated."""
 
 
+class UnreachableError(ValueError):
+    """Nobody answers at an address, or somebody else has the device."""
+
+
 class LostError(Exception):
     """The other side is gone: the connection was closed or refused."""
 
@@ -111,9 +115,9 @@ class FramedLink(abc.ABC):
                 continue
             kind, text = answer
             if kind == frames.BUSY:
-                raise ValueError(f"{self._where} has a controller already; stop that one first.")
+                raise UnreachableError(f"{self._where} has a controller already; stop that one first.")
             return text
-        raise ValueError(f"{self._where} does not answer; is the device switched on, and is the address right?")
+        raise UnreachableError(f"{self._where} does not answer; is the device switched on, and is the address right?")
 
     def _answer(self, deadline: float) -> tuple[int, bytes] | None:
         while self._wait(max(0.0, deadline - time.monotonic())):
@@ -158,7 +162,7 @@ class UdpLink(FramedLink):
             self._open()
         except (OSError, LostError) as error:
             self._socket.close()
-            raise ValueError(f"{address} cannot be reached: {error}.") from error
+            raise UnreachableError(f"{address} cannot be reached: {error}.") from error
         except BaseException:
             self._socket.close()
             raise

@@ -14,7 +14,7 @@ from spota.deploy import frames
 from spota.deploy.addresses import Address
 from spota.deploy.hardware import Hardware, from_raw
 from spota.deploy.introduction import Introduction
-from spota.deploy.links import PATIENCE, LostError
+from spota.deploy.links import PATIENCE, LostError, UnreachableError
 
 
 class Collector:
@@ -64,7 +64,7 @@ class QuarcLink:
         try:
             self._socket = socket.create_connection((address.place, address.port), PATIENCE)
         except OSError as error:
-            raise ValueError(f"{address} cannot be reached: {error}.") from error
+            raise UnreachableError(f"{address} cannot be reached: {error}.") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
         self.sent = 0

@@ -208,7 +208,9 @@ class Session:
     def _ended(self, cause: Cause, at: int) -> Ended:
         checks = next((p for p in self._procedures.values() if isinstance(p, Checks)), None)
         more = f" ({self._words})" if self._words else ""
-        where = f" in the phase {PHASES[at]}" if cause is not Cause.FINISHED else ""
+        where = f" in the phase {PHASES[at]}"
         words = f"Stopped safely{where}: {cause.words}{more}."
+        if cause is Cause.FINISHED:
+            words = "It ran to its end, and was stopped safely."
         measured = checks.measured_dt if checks else 0.0
         return Ended(cause, at, words, self._log.cut(), measured, dict(self._judgement.domain), self._zero.copy())

@@ -14,7 +14,7 @@ import numpy as np
 
 from spota.deploy.hardware import hardware_of
 from spota.deploy.judgement import Judgement
-from spota.deploy.links import Link
+from spota.deploy.links import Link, UnreachableError
 from spota.deploy.log import Ticks
 from spota.deploy.mission import Mission
 from spota.deploy.rules import Rules
@@ -126,7 +126,12 @@ class Rig:
         """Make a trial; an attempt that the device spoils is made again, and told. `keep` hears of every attempt."""
         spoiled: list[str] = []
         for _ in range(ATTEMPTS):
-            ended = self._attempt(plan, policy, protocol)
+            try:
+                link = self._connect()
+            except UnreachableError as error:
+                spoiled.append(str(error))
+                continue
+            ended = self._attempt(link, plan, policy, protocol)
             keep(ended.ticks)
             if ended.cause in QUITS:
                 raise KeyboardInterrupt
@@ -137,9 +142,8 @@ class Rig:
             spoiled.append(ended.words)
         return Tried(plan, float("nan"), 0, False, spoiled[-1], tuple(spoiled))
 
-    def _attempt(self, plan: Planned, policy: Deployable, protocol: Protocol) -> Ended:
+    def _attempt(self, link: Link, plan: Planned, policy: Deployable, protocol: Protocol) -> Ended:
         mission = Mission(self._env, policy.controller, protocol.steps, self._rules, plan.start)
-        link = self._connect()
         ended = replace(mission, calibrated=self._calibrated).session(link, self._known).run()
         zeroed = hardware_of(self._env).zeroed
         if zeroed is not None and ended.cause in COUNTS:

@@ -8,7 +8,7 @@ import numpy as np
 from spota.deploy import frames
 from spota.deploy.emulator import Emulator
 from spota.deploy.introduction import Introduction
-from spota.deploy.links import PATIENCE
+from spota.deploy.links import AGAIN, PATIENCE, UnreachableError
 
 HOST = "host"
 ANSWERS_AFTER = 200_000
@@ -26,22 +26,24 @@ class VirtualLink:
         self._now = emulator.next_tick - emulator.period
         self.sent = 0
         self._arrived: list[bytes] = []
-        self._emulator.arrived(self._now, name, frames.signal_frame(frames.HELLO))
         self.introduction = self._introduced()
         self.inbox = frames.Inbox(frames.SENSOR, len(self.introduction.observations))
         self._outbox = frames.Outbox(frames.COMMAND, len(self.introduction.actions))
 
     def _introduced(self) -> Introduction:
-        deadline = self._now + round(1e9 * PATIENCE)
+        deadline, again = self._now + round(1e9 * PATIENCE), self._now
         while self._now < deadline:
+            if self._now >= again:
+                self._emulator.arrived(self._now, self._name, frames.signal_frame(frames.HELLO))
+                again += round(1e9 * AGAIN)
             self._pass(self._emulator.next_packet)
             for data in self._take_arrived():
                 kind, text = frames.read_signal(data) or (0, b"")
                 if kind == frames.BUSY:
-                    raise ValueError("The emulator has a controller already; stop that one first.")
+                    raise UnreachableError("The emulator has a controller already; stop that one first.")
                 if kind == frames.CONTRACT:
                     return Introduction.from_json(text)
-        raise ValueError("The emulator does not answer; is it silent, or does it hang?")
+        raise UnreachableError("The emulator does not answer; is it silent, or does it hang?")
 
     def begin(self) -> None:
         """Nothing has happened since the greeting: time stands still while the host prepares."""
