@@ -151,8 +151,8 @@ def _about_noise(env: Platform) -> list[str]:
     if rewards is None:
         return []
     return [
-        f"With the platform's sensor noise, perfect rest at zero would measure {figure(env.max_steps * rewards.mean())} in "
-        f"{env.max_steps} steps; certificates count true states."
+        f"With the platform's sensor noise, perfect rest at zero would measure "
+        f"{figure(env.max_steps * float(rewards.mean()))} in {env.max_steps} steps; certificates count true states."
     ]
 
 

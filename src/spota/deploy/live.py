@@ -107,12 +107,12 @@ class LivePage:
             names = [signal.name for signal in env.observations]
             return "curves", dict(zip(names, frame.values, strict=False)), {}
         scene, geometry = picture_of(env.name)
-        tracks, sizes = geometry(body.rebuilt(frame.values), body.xi)
+        tracks, sizes = geometry(body.rebuilt([np.array([value]) for value in frame.values]), body.xi)
         return scene, _plain(tracks), {name: float(size) for name, size in sizes.items()}
 
 
 def _plain(tracks: Tracks) -> dict[str, float]:
-    return {name: round(float(value), 6) for name, value in tracks.items()}
+    return {name: round(float(values[0]), 6) for name, values in tracks.items()}
 
 
 def _words(frame: Frame) -> str:

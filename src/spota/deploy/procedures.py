@@ -203,7 +203,7 @@ class SwingUp:
         mean = self._average.mean
         if self._resting:
             hangs = calm and abs(observation[1]) > self.HANGS and abs(mean[3]) < self.SLOW and abs(mean[0]) < 0.05
-            self._turn(hangs)
+            self._turn(bool(hangs))
             return WORKING
         if calm and bool((np.abs(mean) < self.NEAR).all()) and abs(observation[1]) < self.NEAR[1]:
             return DONE
