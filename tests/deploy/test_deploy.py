@@ -65,7 +65,7 @@ def test_a_controller_on_a_virtual_device(tmp_path, capsys):
 
 
 def test_a_run_that_fails_names_its_cause_by_code_and_sentence(tmp_path, capsys):
-    device = "emulator://ball-balancer?nominal=1&silence=1&during=4"
+    device = "emulator://ball-balancer?nominal=1&silence=1&during=run"
     code, told = run(["deploy", "pd", "--env", BALL.name, "--device", device, "--out", str(tmp_path / "d")], capsys)
     assert code == told["exit_code"] == 20
     assert told["words"] == "Stopped safely in the phase run: too many late frames in a row."

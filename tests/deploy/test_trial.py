@@ -9,7 +9,7 @@ from spota.cli import main
 from spota.deploy.emulator import drawn_domain, emulator
 from spota.deploy.faults import Faults
 from spota.deploy.mission import Mission
-from spota.deploy.phases import PLACEMENT, RUN
+from spota.deploy.phases import PLACEMENT
 from spota.deploy.rules import Rules
 from spota.deploy.sources import deployable
 from spota.deploy.supervisor import Cause
@@ -39,7 +39,7 @@ def test_a_trial_that_the_device_spoils_is_made_again_and_told():
     """Each silence spoils one attempt; the fourth machine is fair."""
     pd = deployable("pd", "ball-balancer")
     domain, kept = drawn_domain(BALL, 0, nominal=True), []
-    broken = [emulator(BALL, domain, faults=Faults(silence=1.0, during=RUN)) for _ in range(2)]
+    broken = [emulator(BALL, domain, faults=Faults(silence=1.0, during="run")) for _ in range(2)]
     links = iter([VirtualLink(made) for made in (*broken, emulator(BALL, domain))])
     rig = Rig(BALL, lambda: next(links), Rules(ramp=0.0))
     tried = rig.tried(Planned("pd", None, 0), pd, Protocol((None,), 1, 50), kept.append)
@@ -50,7 +50,7 @@ def test_a_trial_that_the_device_spoils_is_made_again_and_told():
 
 
 def test_a_machine_that_spoils_every_attempt_costs_one_trial():
-    lost = emulator(BALL, drawn_domain(BALL, 0, nominal=True), faults=Faults(loss=0.9, during=RUN))
+    lost = emulator(BALL, drawn_domain(BALL, 0, nominal=True), faults=Faults(loss=0.9, during="run"))
     rig = Rig(BALL, lambda: VirtualLink(lost), Rules())
     tried = rig.tried(Planned("pd", None, 0), deployable("pd", "ball-balancer"), SHORT, lambda _: None)
     assert not tried.counts and len(tried.spoiled) == 3

@@ -13,7 +13,6 @@ from spota.deploy.addresses import parse
 from spota.deploy.emulator import Emulator, drawn_domain, emulator
 from spota.deploy.faults import Faults
 from spota.deploy.live import LivePage
-from spota.deploy.phases import phase_named
 from spota.deploy.quarc_serving import QuarcServer
 from spota.deploy.realtime import realtime as asked
 from spota.deploy.serving import Hook, SerialWire, UdpWire, serve
@@ -34,20 +33,8 @@ def emulate(
     nominal: bool = False,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     number: int = 0,
-    noise: bool = True,
-    encoder: float = 0.0,
-    filter: float = 0.0,
-    backlash: float = 0.0,
-    coulomb: float = 0.0,
-    jitter: float = 0.0,
-    loss: float = 0.0,
-    duplicates: float = 0.0,
-    reordering: float = 0.0,
-    corruption: float = 0.0,
-    silence: float = 0.0,
-    hang: float = 0.0,
-    during: Annotated[str | None, tyro.conf.arg(metavar="PHASE", help_behavior_hint="(default: always)")] = None,
-    after: float = 0.0,
+    wear: Annotated[Wear, tyro.conf.arg(name="")] = Wear(),  # noqa: B008, frozen
+    faults: Annotated[Faults, tyro.conf.arg(name="")] = Faults(),  # noqa: B008, frozen
     watchdog: bool = True,
     page: Annotated[int | None, tyro.conf.arg(metavar="PORT", help_behavior_hint="(default: no page)")] = None,
     anywhere: bool = False,
@@ -65,23 +52,10 @@ def emulate(
             for a new pseudo-terminal. Port 0 takes a free one.
         seed: Which machine of the table, and which random numbers its sensors draw.
         nominal: The nominal machine instead.
-        on: A machine from this file instead; `spota domains` writes one, `spota fit` another.
+        on: A machine from this file instead; `spota domains` writes one.
         number: Which machine of that file, from 0.
-        noise: The sensor noise of the platform.
-        encoder: Positions in counts of the maker's encoders; 2 is twice as coarse, 0 exact.
-        filter: Velocities by differences of positions, through a filter with this cut-off in Hz; 0 is exact.
-        backlash: Play between motor and load, in rad or m.
-        coulomb: Dry friction of the drive, in V.
-        jitter: Packets take up to so many seconds longer.
-        loss: Share of packets that are lost.
-        duplicates: Share that arrives twice.
-        reordering: Share that arrives after later ones.
-        corruption: Share with wrong bits.
-        silence: Send nothing for so many seconds.
-        hang: Neither send nor hear for so many seconds; the watchdog still works.
-        during: Faults of the line happen only while the controller is in this phase: checks, calibration, placement,
-            run or stop.
-        after: Faults begin so many seconds later.
+        wear: What simulators leave out of a machine.
+        faults: What goes wrong on the line.
         watchdog: Set the command to zero after three steps without one.
         page: Show the machine on http://127.0.0.1:PORT; 0 takes a free port.
         anywhere: Let other machines connect; whoever reaches it can move it.
@@ -91,9 +65,6 @@ def emulate(
     """
     platform = make(env)
     domain = _domain_of(platform, on, number) if on else drawn_domain(platform, seed, nominal)
-    wear = Wear(noise, encoder, filter, backlash, coulomb)
-    phase = phase_named(during) if during else None
-    faults = Faults(jitter, loss, duplicates, reordering, corruption, silence, hang, phase, after)
     made = emulator(platform, domain, wear, faults, seed=seed, watchdog=watchdog)
     about = f"number {number} of {on}" if on else "the nominal machine" if nominal else f"machine {seed} of the table"
     sys.setswitchinterval(SWITCH)

@@ -15,7 +15,7 @@ from spota.sim.env import Platform
 EMULATED = {
     "seed": int, "nominal": int, "noise": int, "encoder": float, "filter": float, "backlash": float, "coulomb": float,
     "jitter": float, "loss": float, "duplicates": float, "reordering": float, "corruption": float, "silence": float,
-    "hang": float, "during": int, "after": float,
+    "hang": float, "during": str, "after": float,
 }  # fmt: skip
 """The options of emulator://ENV?seed=3&loss=0.01, those of `spota emulate`."""
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from spota.deploy.phases import phase_named
+
 SHARES = ("loss", "duplicates", "reordering", "corruption")
 SECONDS = ("jitter", "silence", "hang")
 
@@ -29,19 +31,26 @@ class Faults:
     """The device sends nothing for so long, but hears [s]."""
     hang: float = 0.0
     """The device neither sends nor hears for so long; its watchdog works [s]."""
-    during: int | None = None
-    """Only while the controller says that it is in this phase; always if None."""
+    during: str | None = None
+    """Packets suffer, and silence and hang begin, only in this phase of the controller; always if None."""
     after: float = 0.0
     """From so long after that began [s]."""
 
     def __post_init__(self):
         """Refuse what cannot be."""
+        if self.during is not None:
+            phase_named(self.during)
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} = {getattr(self, name)}: a share of packets is between 0 and 1.")
         for name in (*SECONDS, "after"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} = {getattr(self, name)}: give zero or more seconds.")
+
+    @property
+    def phase(self) -> int | None:
+        """The number of the phase."""
+        return None if self.during is None else phase_named(self.during)
 
     @property
     def any(self) -> bool:
@@ -54,12 +63,12 @@ class Weather:
 
     def __init__(self, faults: Faults):
         """Fair so far."""
-        self.faults = faults
+        self.faults, self._phase = faults, faults.phase
         self._began: int | None = None
 
     def acts(self, now: int, phase: int) -> bool:
         """Whether packets suffer."""
-        wanted = self.faults.during
+        wanted = self._phase
         if self._began is None and wanted in (None, phase):
             self._began = now
         old_enough = self._began is not None and now - self._began >= 1e9 * self.faults.after
