@@ -38,7 +38,7 @@ docs: $(READY)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "Wrote site/: open site/index.html in a browser."
 
 test: lint
-	@$(BIN)/python -m pytest -m "not slow" -n 2
+	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow || { test $$? -eq 5 && echo "No test is slow yet."; }

@@ -27,6 +27,7 @@ from spota.polopt.analytic import Analytic
 from spota.polopt.rows import Rows
 from spota.polopt.solver import as_solver
 from spota.sim import randomness, rollout
+from spota.sim.acting import acting_with
 from spota.sim.env import Env, Policy
 
 ROWS = (50, 500)
@@ -41,8 +42,8 @@ class LastVersion(Analytic):
 
     def loss(self, policy: Policy, env: Env, rows: Rows) -> Any:
         """Minus the mean return with barrier, a step."""
-        words, act = randomness.words(rows.keys), rollout.acting_with(policy)
-        begin = rollout.begin(env, rows.domains, rows.keys)
+        words, act = randomness.words(rows.keys), acting_with(policy)
+        begin = rollout.begin(env, act, rows.domains, rows.keys)
         free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
 
         @jax.checkpoint
@@ -76,8 +77,8 @@ def _speed(env: Env) -> None:
     for n in ROWS:
         policy = find_candidate(jax.random.key(SEED), env, as_solver(Analytic(iterations=1)), 2).policy
         rows = Rows(env.domain.sample(jax.random.key(1), n), jax.random.split(jax.random.key(2), n))
-        forward = best_seconds(lambda: _returns(env, policy, rows))  # noqa: B023
-        now, last = (best_seconds(lambda: _gradient(s, env, policy, rows)) for s in (Analytic(), LastVersion()))  # noqa: B023
+        forward = best_seconds(lambda: returns_of(env, policy, rows))  # noqa: B023
+        now, last = (best_seconds(lambda: gradient_of(s, env, policy, rows)) for s in (Analytic(), LastVersion()))  # noqa: B023
         rates = [n * env.max_steps / seconds / 1e6 for seconds in (forward, now, last)]
         table.add_row(
             str(n), f"{rates[0]:.1f}", f"{rates[1]:.2f}", f"{now / forward:.1f}", f"{rates[2]:.2f}",
@@ -115,10 +116,12 @@ def _reached(env: Env, solver: Analytic, candidate: Policy, problems: int) -> tu
 
 
 @eqx.filter_jit
-def _returns(env: Env, policy: Policy, rows: Rows) -> Any:
-    return rollout.summed(env, rollout.acting_with(policy), rows.domains, rows.keys)[0]
+def returns_of(env: Env, policy: Policy, rows: Rows) -> Any:
+    """Forward alone."""
+    return rollout.summed(env, acting_with(policy), rows.domains, rows.keys)[0]
 
 
 @eqx.filter_jit
-def _gradient(solver: Analytic, env: Env, policy: Policy, rows: Rows) -> Any:
+def gradient_of(solver: Analytic, env: Env, policy: Policy, rows: Rows) -> Any:
+    """Forward and back."""
     return jax.value_and_grad(solver.loss)(policy, env, rows)

@@ -67,10 +67,10 @@ def _solvers(env: Env) -> dict[str, Solver]:
 
 
 def _one_after_the_other(first: Optimizer, second: Optimizer) -> Solver:
-    def solve(keys, env, domains, inits, report=None, /):
+    def solve(keys, env, domains, inits, watch=None, /):
         pairs = jax.vmap(jax.random.split)(keys)
-        begun = solve_many(first, pairs[:, 0], env, domains, inits, report)
-        return solve_many(second, pairs[:, 1], env, domains, begun.policy, report)
+        begun = solve_many(first, pairs[:, 0], env, domains, inits, watch)
+        return solve_many(second, pairs[:, 1], env, domains, begun.policy, watch)
 
     return solve
 

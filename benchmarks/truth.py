@@ -2,8 +2,9 @@
 
 Each seed is one `spota train ENV --preset PRESET`. A certificate is false if a policy exists that earns more than its
 UCBOG more: so all policies of this table, and one of a longer training of a larger network, meet the same 20,000 unseen
-domains, and the best of them stands against each. Fresh references, on 1000 domains that no run has seen, start from
-the best of both. Runs are kept in `runs/truth` and go on where they were stopped.
+domains, and the best of them stands against each. Fresh references start from that best policy, once for all, and
+train on 1000 domains that no run has seen: every policy is compared with them. Runs are kept in `runs/truth` and go on
+where they were stopped.
 """
 
 from collections.abc import Sequence
@@ -19,13 +20,14 @@ from rich.table import Table
 
 from benchmarks.yardstick import CRASH, WAYS, trained, unseen_returns
 from spota import policies
-from spota.certify.assessment import assess_policy
 from spota.certify.certificate import Certificate
-from spota.certify.settings import Spota
+from spota.certify.comparison import Solved, compare
+from spota.certify.references import find_references
 from spota.envs import make
 from spota.files.blocks import from_arrays, to_arrays
-from spota.policies import FNN, fnn
+from spota.policies import FNN, fingerprint, fnn
 from spota.polopt import reference_solver
+from spota.polopt.solver import as_solver
 from spota.runs.certifying import run_spota
 from spota.runs.directory import Run
 from spota.runs.plan import Plan, resolve
@@ -35,9 +37,8 @@ SEEDS = {"cart-pole": tuple(range(100, 110)), "ball-balancer": (100, 101, 102)}
 """Nobody tuned anything to them."""
 BEST = WAYS[-1]
 """How the policy is trained that is known to be possible."""
-FRESH = {"n_G": 20, "n_r": 50, "n_J": 4, "looks": 1, "effort_references": 0}
-"""1000 domains of a fresh assessment, one look."""
-FRESH_SEED = 9000
+FRESH = {"n_G": 20, "n_r": 50, "n_J": 4, "seed": 9000}
+"""1000 domains of fresh references, and rollouts per domain in the comparison with them."""
 DIRECTORY = Path("runs/truth")
 WIDE = 150  # characters of a line
 
@@ -68,8 +69,9 @@ def main(platforms: Sequence[str] = (), presets: Sequence[str] = ("quick",), see
         )  # fmt: skip
         for column in columns:
             table.add_column(column, justify="right")
+        fresh = _fresh_references(env, champion)
         for run in runs:
-            row = _row(env, run, champion, most)
+            row = _row(env, run, most, fresh)
             Console(width=WIDE).print(*row)
             table.add_row(*row)
         Console(width=WIDE).print(table)
@@ -93,9 +95,10 @@ def _best(env: Platform) -> FNN:
     return from_arrays(arrays, fnn(jax.random.key(0), env, BEST.hidden))
 
 
-def _row(env: Platform, run: Trained, champion: Any, most: np.ndarray) -> tuple[str, ...]:
+def _row(env: Platform, run: Trained, most: np.ndarray, references: Solved) -> tuple[str, ...]:
     c, more = run.certificate, most - run.returns
-    fresh = _fresh_gap(env, run, champion)
+    compared = compare(jax.random.key(FRESH["seed"] + 1), env, run.policy, references, FRESH["n_J"], "reference")
+    fresh = float(compared.gaps.final.mean())
     least = max(more.mean(), fresh)
     return (
         str(run.seed), c.verdict, f"{c.ucbog:.1f}", f"{run.returns.mean():.1f}", f"{more.mean():.1f}",
@@ -104,13 +107,12 @@ def _row(env: Platform, run: Trained, champion: Any, most: np.ndarray) -> tuple[
     )  # fmt: skip
 
 
-def _fresh_gap(env: Platform, run: Trained, champion: Any) -> float:
-    """The mean gap to references on other domains, which start from this policy or from the best that is known."""
-    settings = Spota.tuned(env, **FRESH)
-    name = f"{env.name}-fresh-{run.seed}-{run.certificate.policy_sha256}"
-    with Run(DIRECTORY / name, {"env": env.name, "seed": run.seed, **FRESH}) as kept:
-        found = assess_policy(
-            jax.random.key(FRESH_SEED + run.seed), env, run.policy, reference_solver(env), settings,
-            against={"the best known": champion}, memo=kept.block,
-        )  # fmt: skip
-    return found.certificate.mean_gap
+def _fresh_references(env: Platform, champion: Any) -> Solved:
+    """References that start from the best policy known, on domains of their own; kept beside the runs."""
+    key, solver = jax.random.key(FRESH["seed"]), as_solver(reference_solver(env))
+    with Run(DIRECTORY / f"{env.name}-fresh-{fingerprint(champion)}", {"env": env.name, **FRESH}) as kept:
+        found = kept.block(
+            "references",
+            lambda: find_references(key, env, solver, champion, FRESH["n_r"], FRESH["n_G"]).to_arrays(),
+        )
+    return Solved.from_arrays(found, champion)

@@ -1,4 +1,4 @@
-"""An optimizer of the catapult that is as weak as one likes: every iteration halves the distance to the optimum."""
+"""A solver of the catapult that is as weak as one likes: every iteration halves the distance to the optimum."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,11 +29,11 @@ class Halving:
         """Mean return on its own planets."""
         return catapult.mean_return(self.theta(start, planet)[..., None], planet).mean(axis=-1)
 
-    def __call__(self, keys: Any, env: Any, domains: Any, inits: Any, report: Any = None) -> Solution:
+    def __call__(self, keys: Any, env: Any, domains: Any, inits: Any, watch: Any = None) -> Solution:
         del env
         planet, start, P = np.asarray(domains["planet"], np.float64), exact.extension(inits), keys.shape[0]
         policy, score = exact.extending(self.theta(start, planet), inits), _scores(jnp.zeros(P), jnp.ones(P))
-        if report is not None:
-            report(Progress(1, 1, np.zeros(P), np.zeros(P), np.zeros(P), policy, 1, {}))
+        if watch is not None:
+            watch(Progress(1, 1, np.zeros(P), np.zeros(P), np.zeros(P), policy, 1, {}))
         curve = jnp.zeros((P, 1))
         return Solution(policy, score, score, curve, curve, jnp.zeros(1), jnp.zeros(P, bool))

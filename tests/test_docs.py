@@ -168,7 +168,7 @@ def test_controllers_are_compared_on_the_same_domains(capsys):
 
 
 def test_an_optimizer_of_ones_own_finds_the_optimum(capsys):
-    runpy.run_path(str(ROOT / "examples" / "own_optimizer.py"), run_name="__main__")
+    runpy.run_path(str(ROOT / "examples" / "own_solver.py"), run_name="__main__")
     said = capsys.readouterr().out
     assert "Certified: " in said and "effort margin" in said
     earned = float(re.findall(r"Earns at least (\S+) on average", said)[0])
@@ -179,6 +179,12 @@ def test_a_policy_of_ones_own_balances(capsys):
     runpy.run_path(str(ROOT / "examples" / "own_policy.py"), run_name="__main__")
     said = capsys.readouterr().out
     assert int(re.findall(r"feedback: (\d+) of 2500, 100% survived", said)[0]) > 2300
+
+
+def test_a_policy_with_a_memory_of_ones_own_balances(capsys):
+    runpy.run_path(str(ROOT / "examples" / "own_memory.py"), run_name="__main__")
+    filtered, plain = (int(earned) for earned in re.findall(r": (\d+) of 2500, 100% survived", capsys.readouterr().out))
+    assert 2300 < filtered < plain  # a filter delays
 
 
 def test_the_cart_pole_in_mujoco_earns_what_ours_does(capsys):
@@ -193,6 +199,15 @@ def test_the_hopper_falls_without_a_policy(capsys):
     pytest.importorskip("gymnasium")
     runpy.run_path(str(ROOT / "examples" / "mujoco_hopper.py"), run_name="__main__")
     assert "of 1300, 0% survived" in capsys.readouterr().out
+
+
+def test_gymnasiums_pendulum_of_mujoco_is_sound(capsys):
+    pytest.importorskip("mujoco")
+    pytest.importorskip("imageio", reason="Gymnasium's MuJoCo environments need it: pip install 'gymnasium[mujoco]'")
+    runpy.run_path(str(ROOT / "examples" / "gymnasium_pendulum.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "every parameter moves a trajectory: 4 of 4 move" in said and "✗" not in said
+    assert int(re.findall(r"without a command: (\d+) of 200", said)[0]) < 200
 
 
 def test_every_example_is_run():

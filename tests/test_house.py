@@ -47,3 +47,20 @@ def test_nothing_below_the_commands_prints():
         calls = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
         prints = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "print"]
         assert own in ("commands", "cli") or not prints, path
+
+
+def test_the_walk_names_files_that_exist_and_at_most_fifteen():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    steps = re.findall(r"^(\w+(?:/\w+)?)(?: → (\w+(?:/\w+)?))?", text.split("```")[3], re.M)
+    named = {name for step in steps for name in step if name}
+    assert 10 <= len(named) <= 15
+    assert not [name for name in named if not (PACKAGE / f"{name}.py").exists()]
+    assert len(text.splitlines()) <= 50  # one screen
+
+
+def test_no_function_is_longer_than_sixty_lines():
+    for path in (p for room in ("src", "tests", "benchmarks", "examples") for p in (ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                assert lines <= 60, f"{path.name}: {node.name} has {lines} lines"

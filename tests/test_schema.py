@@ -14,10 +14,10 @@ from spota.certify.certificate import FORMAT, Certificate
 from spota.deploy.introduction import Introduction
 from spota.envs import PLATFORMS, make
 from spota.files import documents
-from spota.files.documents import check, schema_of
-from spota.sim import domain_set
+from spota.files.documents import check, read_json, schema_of
+from spota.sim import domain_set, table_file
 
-KINDS = ("certificate", "policy file", "domain set", "device contract")
+KINDS = ("certificate", "policy file", "domain set", "domain table", "device contract")
 FORMAT_1 = Path(__file__).parent / "data" / "certificate-format-1.json"
 
 
@@ -29,6 +29,9 @@ def about_of(policy, tmp_path):
 def whole(kind: str, tmp_path: Path):
     if kind == "certificate":
         return Certificate.from_json(FORMAT_1.read_text()).to_dict()
+    if kind == "domain table":
+        table = crafted.CART_POLE.domain.learned_from(("0" * 64,))
+        return read_json(table_file.save(crafted.CART_POLE.with_domain(table), tmp_path / "table.json", "a test"))
     if kind == "domain set":
         return domain_set.draw(jax.random.key(0), crafted.CART_POLE, 3, 0).to_dict()
     if kind == "device contract":
@@ -80,13 +83,14 @@ def test_our_reader_of_schemas_agrees_with_the_standard(kind, tmp_path):
 
 def test_a_certificate_of_the_first_format_is_read():
     old = Certificate.from_json(FORMAT_1.read_text())
-    assert (old.domain_sha256, dict(old.blocks)) == (None, {})
+    assert (old.domain_sha256, dict(old.blocks), old.recordings) == (None, {}, ())
     assert old.to_dict()["format"] == FORMAT
     assert Certificate.from_json(old.to_json()) == old
 
 
 def test_fields_that_nobody_knows_are_ignored():
-    told = {**json.loads(FORMAT_1.read_text()), "format": FORMAT, "domain_sha256": None, "blocks": {}, "mood": "good"}
+    told = {**json.loads(FORMAT_1.read_text()), "format": FORMAT, "domain_sha256": None, "blocks": {}}
+    told |= {"recordings": [], "mood": "good"}
     told["performance"]["weather"] = "fine"
     assert Certificate.from_dict(told) == Certificate.from_json(FORMAT_1.read_text())
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spota.envs.gymnasium import gymnasium
     from spota.envs.gymnax import from_gymnax
     from spota.envs.mujoco import mujoco
-    from spota.policies import FNN, Linear, find, fnn, load, save
+    from spota.policies import FNN, Linear, Recurrent, Stacked, find, fnn, load, save
     from spota.polopt.optimizer import Optimizer
     from spota.sim.domain import DomainDistribution, Empirical, Parameter
     from spota.sim.effects import ActionDelay, DeadBand, Effects, ObservationNoise, ObservationOffset
@@ -43,7 +43,9 @@ __all__ = [
     "Optimizer",
     "Parameter",
     "Policy",
+    "Recurrent",
     "Signal",
+    "Stacked",
     "Trajectories",
     "TruncatedNormal",
     "Uniform",
@@ -72,7 +74,7 @@ _HOMES = {
     "sim.effects": ("ActionDelay", "DeadBand", "Effects", "ObservationNoise", "ObservationOffset"),
     "sim.host": ("HostEnv", "MachineError"),
     "sim.marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
-    "policies": ("FNN", "Linear", "find", "fnn", "load", "save"),
+    "policies": ("FNN", "Linear", "Recurrent", "Stacked", "find", "fnn", "load", "save"),
     "polopt.optimizer": ("Optimizer",),
     "sim.rollout": ("collect", "returns"),
     "sim.env": ("Env", "Policy", "Signal", "Trajectories"),

@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from rich.console import Console
 
 from spota.certify.algorithm import Result
@@ -21,17 +22,20 @@ from spota.driver import drive, drive_assessment
 from spota.envs import PLATFORMS, make
 from spota.policies import find, fingerprint
 from spota.policies.clipping import clipping_warning
-from spota.polopt.solver import AnyOptimizer
+from spota.polopt.solver import AnySolver
 from spota.runs import config
 from spota.runs.plan import OWN, Plan, complete, flag_tables
 from spota.show.live import Live
 from spota.sim import devices
+from spota.sim.acting import followed, remembers
 from spota.sim.checks import check_env, check_policy
-from spota.sim.env import Platform, Policy
+from spota.sim.env import Platform, Policy, Reactive
 from spota.sim.objects import recorded
 from spota.text import suggest
 
 Settings = Mapping[str, Any]
+TRIED = 8
+"""Steps after which two policies with memory that did the same are taken for one."""
 
 
 def train(
@@ -42,12 +46,14 @@ def train(
     seed: int = 0,
     beta: float | None = None,
     max_minutes: float | None = None,
+    memory: int | None = None,
+    recurrent: int | None = None,
     settings: Spota | Settings | None = None,
-    candidate: AnyOptimizer | Settings | None = None,
-    reference: AnyOptimizer | Settings | None = None,
+    candidate: AnySolver | Settings | None = None,
+    reference: AnySolver | Settings | None = None,
     out: str | Path | None = None,
     progress: bool = False,
-    report: Listener | None = None,
+    listener: Listener | None = None,
 ) -> Result:
     """Train a policy until the upper bound on what it loses on unseen domains is at most β: Algorithm 1.
 
@@ -58,25 +64,27 @@ def train(
     Args:
         env: A platform, its name, or `file.py:name` for one of your own, which executes that file.
         preset: tuned (our settings), quick (two to four minutes) or paper (the paper's numbers and interval).
-        solver: The optimizers inside: default (the platform's best), ppo, epopt, analytic, or `file.py:name`.
+        solver: The solvers inside: default (the platform's best), ppo, epopt, analytic, or `file.py:name`.
         seed: The same seed gives the same result.
         beta: The threshold β, in return.
         max_minutes: No iteration begins after this time.
+        memory: Let the policy act on the last N observations and its own actions between them; references do, too.
+        recurrent: Give the network so many units that remember; references have them, too.
         settings: Settings of Algorithm 1 that differ from the preset, e.g. {"n_c": 10}, or all of them.
-        candidate: Settings of the candidate's optimizer that differ, e.g. {"iterations": 50}, or another optimizer: a
+        candidate: Settings of the candidate's solver that differ, e.g. {"iterations": 50}, or another solver: a
             function solve(key, env, domains, start) that returns a policy, see docs/contracts.md.
         reference: The same for the references.
         out: A run directory, which the same call continues if it was interrupted; without it nothing is written.
         progress: Show on standard error how it goes.
-        report: A function that hears every event of the run.
+        listener: A function that hears every event of the run.
     """
     devices.use_all_cores()
     _check_preset(preset)
     platform = _platform(env)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     head = _head(env, platform, preset=preset, solver=solver, seed=seed)
-    plan = _complete(head, platform, given, flag_tables(beta, max_minutes))
-    return drive(plan, platform, _path(out), _shown(progress, plan, platform, report)).result
+    plan = _complete(head, platform, given, flag_tables(beta, max_minutes, memory=memory, recurrent=recurrent))
+    return drive(plan, platform, _path(out), _shown(progress, plan, platform, listener)).result
 
 
 def assess(
@@ -89,11 +97,11 @@ def assess(
     beta: float | None = None,
     against: Sequence[str | Path | Policy] = (),
     settings: Spota | Settings | None = None,
-    candidate: AnyOptimizer | Settings | None = None,
-    reference: AnyOptimizer | Settings | None = None,
+    candidate: AnySolver | Settings | None = None,
+    reference: AnySolver | Settings | None = None,
     out: str | Path | None = None,
     progress: bool = False,
-    report: Listener | None = None,
+    listener: Listener | None = None,
 ) -> Assessment:
     """A certificate for a policy that exists already, trained anywhere: any callable, a file, a run or a controller.
 
@@ -106,7 +114,7 @@ def assess(
 
         spota.assess("policy.npz", "cart-pole", against=["runs/a", "lqr"])
 
-    The other arguments are those of `train`; `candidate` is the optimizer of our own candidate, by default the
+    The other arguments are those of `train`; `candidate` is the solver of our own candidate, by default the
     platform's.
     """
     devices.use_all_cores()
@@ -124,7 +132,7 @@ def assess(
     head = _head(env, platform, algo="assess", preset=preset, solver=solver, seed=seed, **source)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     plan = _complete(head, platform, given, flag_tables(beta))
-    display = _shown(progress, plan, platform, report)
+    display = _shown(progress, plan, platform, listener)
     return drive_assessment(plan, platform, found, _path(out), display, against=known).assessment
 
 
@@ -151,7 +159,14 @@ def identity(policy: Policy, env: Platform) -> str:
     ours = fingerprint(policy) if type(policy).__module__.startswith("spota.") else None
     low, high = (jnp.asarray([getattr(s, end) for s in env.observations])[:, None] for end in ("low", "high"))
     seen = low + (high - low) * jax.random.uniform(jax.random.key(0), (len(env.observations), 256))
-    return ours or hashlib.sha256(np.asarray(policy(seen)).tobytes()).hexdigest()
+    return ours or hashlib.sha256(np.asarray(_done(policy, seen)).tobytes()).hexdigest()
+
+
+def _done(policy: Policy, seen: Float[Array, "d n"]) -> Float[Array, "*T a n"]:
+    """What a policy does when it sees this; one with memory sees it in several orders, one after the other."""
+    if not remembers(policy):
+        return cast(Reactive, policy)(seen)
+    return followed(policy, jnp.stack([jnp.roll(seen, shift, axis=1) for shift in range(TRIED)]))
 
 
 def _check_preset(preset: str) -> None:
@@ -196,11 +211,11 @@ def _path(out: str | Path | None) -> Path | None:
 
 
 @contextlib.contextmanager
-def _shown(progress: bool, plan: Plan, env: Platform, report: Listener | None) -> Iterator[Listener | None]:
+def _shown(progress: bool, plan: Plan, env: Platform, listener: Listener | None) -> Iterator[Listener | None]:
     """The listener, with the display before it if that is wanted."""
     if not progress:
-        yield report
+        yield listener
         return
     console = Console(stderr=True, highlight=False, emoji=False)
     with Live(console, plan.env, env.max_return, plan.spota.beta) as live:
-        yield to_all(live, report)
+        yield to_all(live, listener)

@@ -35,6 +35,8 @@ COMMANDS = {
     "verify": "Find out whether anything in a run was edited, exchanged or damaged after it was written.",
 }
 """Every command with the first line of its help; `spota.commands` has a module of each name."""
+WRONG = 2
+"""The exit code of what a user gets wrong, and of a simulator that breaks."""
 ABOUT = (
     "Train control policies on randomized simulators, and know how much return they can lose on an unseen domain. "
     "`spota COMMAND --help` says more about a command, `spota --version` which version this is."
@@ -51,10 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, KeyError, OSError) as error:
         text = error.args[0] if isinstance(error, KeyError) else str(error)
         _say_error(str(text))
-        sys.exit(2)
+        sys.exit(WRONG)
     except MemoryError:
         _say_error("there is not enough memory for these sizes; choose smaller ones.")
-        sys.exit(2)
+        sys.exit(WRONG)
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped.")
         sys.exit(130)
@@ -71,6 +73,7 @@ def _run(arguments: list[str]) -> None:
         elif arguments[:1] and arguments[0] in COMMANDS:
             compiled.keep_programs()
             importlib.import_module("spota.sim.devices").use_all_cores()
+            importlib.import_module("spota.sim.watchdog").end_commands(_say_error, WRONG)
             tyro.cli(command(arguments[0]), prog=f"spota {arguments[0]}", args=arguments[1:])
         elif arguments[:1] and not arguments[0].startswith("-"):
             raise ValueError(f"There is no command {arguments[0]!r}; {suggest(arguments[0], COMMANDS)}")

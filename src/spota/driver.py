@@ -23,6 +23,7 @@ from spota.runs.config import to_dict
 from spota.runs.cost import estimated
 from spota.runs.directory import Run
 from spota.runs.plan import Plan
+from spota.runs.platforms import keep_table
 from spota.runs.training import Trained, Training
 from spota.sim.env import Platform, Policy
 from spota.sim.host import HostEnv
@@ -71,7 +72,7 @@ def drive(
     page_bar: PageBar = SILENT,
 ) -> Done:
     """Algorithm 1 as planned."""
-    with _opened(directory, plan, warn) as run, display as listener:
+    with _opened(directory, plan, env, warn) as run, display as listener:
         _prepare(plan, env, directory, listener)
         result = certifying.run_spota(plan, env, run, _with_pages(run, env, listener, page, warn))
         beside = certifying.with_controller(plan, env, result.policy, result.iteration, run) if run else None
@@ -91,7 +92,7 @@ def drive_assessment(
     page_bar: PageBar = SILENT,
 ) -> Assessing:
     """An assessment of a policy that exists already, as planned; `against` has the known policies by name."""
-    with _opened(directory, plan, warn) as run, display as listener:
+    with _opened(directory, plan, env, warn) as run, display as listener:
         _prepare(plan, env, directory, listener)
         heard = _with_pages(run, env, listener, page, warn)
         assessment = certifying.run_assessment(plan, env, policy, run, heard, against)
@@ -128,8 +129,13 @@ def _prepare(plan: Plan, env: Platform, directory: Path | None, listener: Listen
         listener(Told(str(estimated(plan, env))))
 
 
-def _opened(directory: Path | None, plan: Plan, warn: Warn) -> AbstractContextManager[Run | None]:
-    return nullcontext() if directory is None else Run(directory, plan.table(), warn=warn)
+def _opened(directory: Path | None, plan: Plan, env: Platform, warn: Warn) -> AbstractContextManager[Run | None]:
+    """The run directory, which keeps the table if it is not the platform's own."""
+    if directory is None:
+        return nullcontext()
+    run = Run(directory, plan.table(), warn=warn)
+    keep_table(directory, plan, env)
+    return run
 
 
 def _with_pages(run: Run | None, env: Platform, listener: Listener | None, page: bool, warn: Warn) -> Listener | None:

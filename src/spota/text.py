@@ -34,9 +34,10 @@ def plural(n: int, what: str) -> str:
 
 
 def suggest(wrong: str, names: Iterable[str]) -> str:
-    """The end of an error about a name that does not exist."""
+    """The end of an error about a name that does not exist; n_g is nearer to n_G than to n_r."""
     names = list(names)
-    near = difflib.get_close_matches(wrong, names, 1, cutoff=0.4)
+    near = [name for name in names if name.lower() == wrong.lower()]
+    near = near or difflib.get_close_matches(wrong, names, 1, cutoff=0.4)
     return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}."
 
 

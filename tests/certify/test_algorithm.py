@@ -18,7 +18,7 @@ from spota.certify.references import find_references, repeated
 from spota.certify.settings import Spota
 from spota.envs import catapult, make
 from spota.envs.cart_pole import CartPole
-from spota.policies import fingerprint, fnn, lqr
+from spota.policies import Architecture, fingerprint, fnn, lqr
 from spota.polopt import exact
 from spota.polopt.solve import Progress, Solution
 from spota.polopt.solver import solves_all
@@ -66,7 +66,7 @@ class Memo:
 def first():
     """A run of two iterations, what it stored and what it said."""
     memo, events = Memo(), []
-    return spota(KEY, ENV, exact.catapult, SMALL, memo=memo, report=events.append), memo, events
+    return spota(KEY, ENV, exact.catapult, SMALL, memo=memo, listener=events.append), memo, events
 
 
 @pytest.fixture(scope="module")
@@ -81,21 +81,21 @@ def whole(scattered):
 
 
 @solves_all
-def stay(keys, env, domains, inits, report=None):
-    """No optimizer at all: every policy is its start."""
-    del env, domains, report
+def stay(keys, env, domains, inits, watch=None):
+    """No solver at all: every policy is its start."""
+    del env, domains, watch
     P = keys.shape[0]
     score, curve = _scores(jnp.zeros(P), jnp.ones(P)), jnp.zeros((P, 1))
     return Solution(inits, score, score, curve, curve, jnp.zeros(1), jnp.zeros(P, bool))
 
 
 @solves_all
-def perturb(keys, env, domains, inits, report=None):
-    """No optimizer at all: every reference is its start, moved at random."""
+def perturb(keys, env, domains, inits, watch=None):
+    """No solver at all: every reference is its start, moved at random."""
     del env, domains
-    if report is not None:
+    if watch is not None:
         zeros = np.zeros(keys.shape[0])
-        report(Progress(1, 1, zeros, zeros, zeros, inits, 1, {}))
+        watch(Progress(1, 1, zeros, zeros, zeros, inits, 1, {}))
     moved = jax.vmap(lambda k, p: jax.tree.map(lambda x: x + 0.3 * jax.random.normal(k, x.shape), p))(keys, inits)
     P = keys.shape[0]
     score = _scores(jnp.zeros(P), jnp.ones(P))
@@ -115,13 +115,13 @@ def test_the_best_of_several_trainings_is_the_candidate_and_the_others_are_rival
     """All have the same domains; `guessed` moves each at random, and says what it earns there."""
 
     @solves_all
-    def guessed(keys, env, domains, inits, report=None):
-        found, at = perturb(keys, env, domains, inits, report), np.asarray(domains["planet"])
+    def guessed(keys, env, domains, inits, watch=None):
+        found, at = perturb(keys, env, domains, inits, watch), np.asarray(domains["planet"])
         assert (at == at[0]).all()
         returns = catapult.mean_return(exact.extension(found.policy)[:, None], at).mean(axis=1)
         return eqx.tree_at(lambda s: s.score.returns, found, jnp.asarray(returns))
 
-    found = find_candidate(KEY, ENV, guessed, 7, hidden=(2,), trainings=4)
+    found = find_candidate(KEY, ENV, guessed, 7, architecture=Architecture((2,)), trainings=4)
     planet = np.asarray(found.solved.domains["planet"])
     earned = [catapult.mean_return(exact.extension(p), planet).mean() for p in (found.policy, *found.rivals.values())]
     assert list(found.rivals) == ["rival 1", "rival 2", "rival 3"]
@@ -134,7 +134,7 @@ def test_references_of_a_run_start_from_a_rival_where_it_is_better():
     """References stay what they start from: gaps are then what the better of two trainings earns more."""
     settings = dataclasses.replace(SMALL, trainings=2, max_iterations=1, rejection="reference")
     memo = Memo()
-    found = spota(KEY, ENV, perturb, settings, references=stay, memo=memo)
+    found = spota(KEY, ENV, perturb, settings, reference_solver=stay, memo=memo)
     starts = found.certificate.starts
     assert sum(starts.values()) == 10
     assert set(starts) == {"the candidate", "rival 1"}
@@ -146,7 +146,7 @@ def test_references_of_a_run_start_from_a_rival_where_it_is_better():
     np.testing.assert_allclose(earned[0], mine, rtol=1e-4)
     gaps = Comparison.from_arrays(memo.kept["iteration-01/comparison"]).gaps.raw
     np.testing.assert_allclose(gaps[:, 0], np.maximum(earned[1] - earned[0], 0.0), atol=1e-3)
-    again = spota(KEY, ENV, lambda *_: pytest.fail("trained again"), settings, memo=memo, references=stay)
+    again = spota(KEY, ENV, lambda *_: pytest.fail("trained again"), settings, memo=memo, reference_solver=stay)
     assert again.certificate == found.certificate
 
 
@@ -157,12 +157,12 @@ def test_a_candidate_can_start_from_an_imitation_of_the_platforms_controller(mon
     memo, starts, events = Memo(), [], []
 
     @solves_all
-    def noting(keys, env, domains, inits, report=None):
+    def noting(keys, env, domains, inits, watch=None):
         starts.append(inits)
-        return perturb(keys, env, domains, inits, report)
+        return perturb(keys, env, domains, inits, watch)
 
     few = dataclasses.replace(SMALL, n_G=3, max_iterations=1, performance_domains=0, hidden=(8,), start="controller")
-    spota(KEY, SHORT, noting, few, memo=memo, report=events.append)
+    spota(KEY, SHORT, noting, few, memo=memo, listener=events.append)
     assert next(iter(memo.kept)) == "iteration-01/imitation"
     kept = memo.kept["iteration-01/imitation"]
     np.testing.assert_array_equal(starts[0].weights[0][0], kept["weights.0"])
@@ -396,9 +396,9 @@ def test_time_before_an_interruption_counts(first):
 
 def remembering(starts):
     @solves_all
-    def solver(keys, env, domains, inits, report=None):
+    def solver(keys, env, domains, inits, watch=None):
         starts.append(exact.extension(inits))
-        return exact.catapult(keys, env, domains, inits, report)
+        return exact.catapult(keys, env, domains, inits, watch)
 
     return solver
 
@@ -417,7 +417,7 @@ def test_references_start_from_the_candidate_and_a_warm_candidate_from_the_last(
 
 def test_references_may_have_an_optimizer_of_their_own():
     candidates, references = [], []
-    spota(KEY, ENV, remembering(candidates), SMALL, references=remembering(references))
+    spota(KEY, ENV, remembering(candidates), SMALL, reference_solver=remembering(references))
     assert [starts.size for starts in candidates] == [1, 1]
     assert [starts.size for starts in references] == [10, 10]
 

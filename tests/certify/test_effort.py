@@ -52,7 +52,7 @@ def test_the_margin_covers_as_often_as_it_says():
 
 @pytest.mark.parametrize("iterations", [1, 2, 20])
 def test_gains_are_the_closed_forms_own(iterations):
-    """A weak optimizer gains what the parabola says, and one that has converged gains nothing."""
+    """A weak solver gains what the parabola says, and one that has converged gains nothing."""
     weak, strong = Halving(iterations), Halving(3 * iterations)
     references = find_references(KEY, ENV, weak, START, 3, 10)
     longer = train_longer(KEY, ENV, strong, references, repeated(START, 10), 4)
@@ -68,7 +68,9 @@ def test_a_weak_optimizer_is_claimed_for_what_it_lacks():
     """The bound covers the gap to references of three times the effort, and says how much of it is margin."""
     heard = []
     found = {
-        k: spota(KEY, ENV, exact.catapult, SMALL, references=Halving(k), init=START, report=heard.append).certificate
+        k: spota(
+            KEY, ENV, exact.catapult, SMALL, reference_solver=Halving(k), init=START, listener=heard.append
+        ).certificate
         for k in (1, 30)
     }
     weak, done = found[1], found[30]
@@ -88,7 +90,7 @@ def test_a_weak_optimizer_is_claimed_for_what_it_lacks():
 
 def test_the_papers_settings_do_not_measure_it_and_keep_the_whole_alpha():
     settings = dataclasses.replace(SMALL, effort_references=Spota.paper("cart-pole").effort_references)
-    c = spota(KEY, ENV, exact.catapult, settings, references=Halving(1)).certificate
+    c = spota(KEY, ENV, exact.catapult, settings, reference_solver=Halving(1)).certificate
     assert (c.effort_margin, c.effort_gain, c.effort_references, c.alpha) == (None, None, 0, 0.05)
     assert c.ucbog == c.intervals[c.method]
     assert any("was not measured" in warning for warning in c.warnings)
@@ -104,10 +106,10 @@ def test_an_exact_solver_has_no_effort_to_raise_and_someones_own_is_not_trusted(
     def mine(*arguments):
         return exact.catapult(*arguments)
 
-    mistrusted = spota(KEY, ENV, exact.catapult, SMALL, references=mine).certificate
+    mistrusted = spota(KEY, ENV, exact.catapult, SMALL, reference_solver=mine).certificate
     assert mistrusted.effort_margin is None
     assert any("Whether the references are strong enough was not measured" in w for w in mistrusted.warnings)
-    assert spota(KEY, ENV, exact.catapult, SMALL, references=optimal(mine)).certificate.effort_margin == 0.0
+    assert spota(KEY, ENV, exact.catapult, SMALL, reference_solver=optimal(mine)).certificate.effort_margin == 0.0
 
 
 def test_effort_is_iterations():

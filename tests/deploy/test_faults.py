@@ -77,7 +77,11 @@ def mission(env, controller: Controller | None = None, **more) -> Mission:
 
 def lived(env, what: Wear | Faults, phase: int | None, **more) -> tuple[Ended, Witness]:
     """A session with a fault in a phase, and what the device saw of it, also after it was left alone."""
-    wear, faults = (what, Faults()) if isinstance(what, Wear) else (Wear(), replace(what, during=None if phase is None else PHASES[phase]))
+    wear, faults = (
+        (what, Faults())
+        if isinstance(what, Wear)
+        else (Wear(), replace(what, during=None if phase is None else PHASES[phase]))
+    )
     made = emulator(env, drawn_domain(env, 0, nominal=True), wear, faults, seed=3)
     witness = Witness(made)
     link = VirtualLink(made)

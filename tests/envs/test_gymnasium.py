@@ -1,7 +1,11 @@
 """Gymnasium environments as platforms: how ξ arrives, what signals, endings and seeds mean, and what is refused."""
 
+import os
+import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -99,6 +103,60 @@ def test_a_machine_that_hangs_or_ends_its_process_is_named():
     assert hung.value.machine == died.value.machine == 4
 
 
+def returns(env):
+    domains = {name: jax.numpy.asarray(column) for name, column in DOMAINS.items()}
+    return spota.returns(env, lambda o: 0 * o[:1], domains, jax.random.split(jax.random.key(0), (5, 1))).returns
+
+
+def test_a_machine_that_hangs_in_our_own_process_is_named_and_the_next_run_is_not_disturbed():
+    with pytest.raises(ValueError, match=r"domain 4 \(mass=2, .*it hangs, since step 1 takes longer than 0.3 s; .*=3"):
+        returns(slider.platform(Stuck, processes=1, time_limit=0.3))
+    assert np.isfinite(returns(slider.platform(time_limit=0.3))).all()
+
+
+HANGING = """
+import ctypes
+import slider
+
+class Deaf(slider.Slider):
+    def step(self, action):
+        mutex = ctypes.create_string_buffer(64)
+        for _ in range(2):  # who locks it twice waits for ever, and hears no signal
+            ctypes.CDLL(None).pthread_mutex_lock(mutex)
+
+env = slider.platform(Deaf, processes=1, time_limit=0.5)
+"""
+
+
+@pytest.mark.slow  # it waits until patience is over
+def test_a_command_ends_with_a_sentence_where_nothing_can_be_interrupted(tmp_path):
+    (tmp_path / "deaf.py").write_text(HANGING)
+    paths = os.pathsep.join([str(Path(__file__).parent.parent), *filter(None, sys.path)])
+    command = [sys.executable, "-m", "spota.cli", "rollout", f"{tmp_path}/deaf.py:env", "--domains", "2"]
+    given = {"env": os.environ | {"PYTHONPATH": paths}, "capture_output": True, "timeout": 300}
+    ended = subprocess.run([*command, "--policy", f"{__file__}:still"], **given)
+    assert ended.returncode == 2 and b"it hangs, since step 1 takes longer than 0.5 s" in ended.stderr
+    assert b"Traceback" not in ended.stderr and b"mass=" in ended.stderr
+
+
+def still(observation):
+    return 0 * observation[:1]
+
+
+class Slow(slider.Slider):
+    def step(self, action):
+        time.sleep(0.002)
+        return super().step(action)
+
+
+def test_processes_are_used_when_a_step_is_slow():
+    cores = len(os.sched_getaffinity(0))
+    assert [slider.platform(kind).workers for kind in (slider.Slider, Slow)] == [1, cores]
+    assert slider.platform(Slow, processes=1).workers == 1
+    lock = threading.Lock()  # which cannot travel to another process
+    assert slider.platform(Slow, apply=lambda env, xi: lock and slider.apply(env, xi)).workers == 1
+
+
 def test_a_machine_that_raises_is_named_by_its_domain():
     def picky(env, xi):
         if xi["mass"] > 1.9:
@@ -106,11 +164,10 @@ def test_a_machine_that_raises_is_named_by_its_domain():
         slider.apply(env, xi)
 
     env = slider.platform(apply=picky)
-    domains = {name: jax.numpy.asarray(column) for name, column in DOMAINS.items()}
     with pytest.raises(
         ValueError, match=r"domain 4 \(mass=2, stiffness=0.2\): at its reset it raised RuntimeError: too"
     ):
-        spota.returns(env, lambda o: 0 * o[:1], domains, jax.random.split(jax.random.key(0), (5, 1)))
+        returns(env)
 
 
 def test_rollouts_through_the_seam_are_seeded_and_in_range():

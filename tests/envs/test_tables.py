@@ -13,7 +13,7 @@ from spota.envs import PLATFORMS, ball_balancer, cart_pole, catapult, make, qube
 from spota.policies.lqr import lqr
 from spota.policies.pd import pd
 from spota.sim import rollout
-from spota.sim.env import Env, Policy
+from spota.sim.env import Env, Reactive
 
 DRAWS = 100_000
 
@@ -141,7 +141,7 @@ def test_parameters_are_drawn_independently(table):
 class Toward(eqx.Module):
     """A regulator that is sent to another place than the origin."""
 
-    policy: Policy
+    policy: Reactive
     target: tuple[float, ...] = eqx.field(static=True)
 
     def __call__(self, observation):
@@ -155,7 +155,7 @@ class Push(eqx.Module):
         return jnp.full((1, *observation.shape[1:]), 0.7)
 
 
-def driven(env: Env) -> Policy:
+def driven(env: Env) -> Reactive:
     """A policy under which everything matters: noise crosses the dead bands, and carts come to the end of the rail."""
     if env.name == "ball-balancer":
         return pd(env)

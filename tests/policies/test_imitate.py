@@ -27,7 +27,7 @@ def told():
 
 @pytest.fixture(scope="module")
 def imitation(told):
-    return imitate(jax.random.key(0), ENV, lqr(ENV), rounds=3, steps=300, domains=12, report=told.append)
+    return imitate(jax.random.key(0), ENV, lqr(ENV), rounds=3, steps=300, domains=12, watch=told.append)
 
 
 def test_it_earns_what_the_original_earns(imitation):

@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from typing import cast
 
 import equinox as eqx
 import jax
@@ -13,8 +14,8 @@ import scipy.linalg
 
 from spota import policies
 from spota.envs import make
+from spota.policies.architecture import widened
 from spota.policies.lqr import linearise
-from spota.policies.network import widened
 from spota.sim import rollout
 
 CART_POLE, BALL = make("cart-pole"), make("ball-balancer")
@@ -56,11 +57,11 @@ def test_new_networks_do_little_and_differ_by_key():
 )
 def test_files_give_back_the_same_policy(tmp_path, make_policy):
     policy = make_policy()
-    again = policies.load(policies.save(policy, tmp_path / "policy.npz"))
+    again = cast(policies.FNN, policies.load(policies.save(policy, tmp_path / "policy.npz")))
     observation = jax.random.normal(jax.random.key(1), (8, 10))
     np.testing.assert_array_equal(policy(observation), again(observation))
     assert again.contract == policy.contract
-    assert policies.find(tmp_path, BALL)(observation).shape == (2, 10)
+    assert cast(policies.FNN, policies.find(tmp_path, BALL))(observation).shape == (2, 10)
 
 
 def test_files_are_readable_without_spota(tmp_path, network):
@@ -170,7 +171,7 @@ def test_lqr_balances_the_pole_on_random_domains():
 def test_a_widened_network_acts_as_before_and_its_new_units_can_learn():
     small, large = (policies.fnn(jax.random.key(8), CART_POLE, sizes) for sizes in ((4, 3), (7, 5)))
     small = jax.tree.map(lambda x: x + 0.3, small)  # biases, too
-    wide = widened(small, large)
+    wide = cast(policies.FNN, widened(small, large))
     assert wide.hidden == (7, 5)
     observations = jax.random.normal(jax.random.key(10), (4, 50))
     np.testing.assert_allclose(wide(observations), small(observations), atol=1e-6)

@@ -1,5 +1,5 @@
-"""An optimizer that is a function of one problem: never worse than its start, and told what is wrong with it."""
-# ruff: noqa: ARG001, ARG002, ARG005, an optimizer has these arguments
+"""A solver that is a function of one problem: never worse than its start, and told what is wrong with it."""
+# ruff: noqa: ARG001, ARG002, ARG005, a solver has these arguments
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from spota.polopt import exact
 from spota.polopt.analytic import Analytic
 from spota.polopt.exact import extending, extension
 from spota.polopt.solve import Optimizer, solve
-from spota.polopt.solver import as_solver, check_optimizer, solves_all, with_effort
+from spota.polopt.solver import as_solver, check_solver, solves_all, with_effort
 
 ENV = Catapult()
 POINT = PointMass()
@@ -99,22 +99,22 @@ def too_few(key, env):
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "message"),
+    ("solver", "message"),
     [
         (too_few, r"too_few\(key, env\) cannot be called with \(key, env, domains, start\): too many positional"),
         (lambda key, env, domains, start, more: start, "missing a required argument: 'more'"),
         (Analytic, r"Analytic is a class; give an object of it: Analytic\(\)"),
-        (3, r"3 is no optimizer; give a function solve\(key, env, domains, start\) that returns a policy"),
+        (3, r"3 is no solver; give a function solve\(key, env, domains, start\) that returns a policy"),
     ],
 )
-def test_what_is_no_optimizer_is_refused_before_any_work(optimizer, message):
+def test_what_is_no_solver_is_refused_before_any_work(solver, message):
     with pytest.raises(ValueError, match=message):
-        check_optimizer(optimizer, ENV)
+        check_solver(solver, ENV)
 
 
 def test_optimizers_pass():
-    for optimizer in (closed_form, exact.catapult, Analytic(), solves_all(lambda *five: None)):
-        check_optimizer(optimizer, ENV)
+    for solver in (closed_form, exact.catapult, Analytic(), solves_all(lambda *five: None)):
+        check_solver(solver, ENV)
 
 
 @dataclass(frozen=True)
@@ -172,13 +172,13 @@ class Other(Climb):
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "message"),
+    ("solver", "message"),
     [
         (Bare(), "update of Bare returned a FNN; return the new state and a dictionary"),
         (Grown(), "update of Grown returned a tuple of 2, but the state that it was given is a FNN"),
         (Other(iterations=1), "policy of Other returned a tuple of 2, but the policy that it was given is a FNN"),
     ],
 )
-def test_what_the_loop_cannot_use_is_named(optimizer, message):
+def test_what_the_loop_cannot_use_is_named(solver, message):
     with pytest.raises(ValueError, match=message):
-        solve(optimizer, KEYS[0], ENV, {"planet": jnp.ones(2)}, START)
+        solve(solver, KEYS[0], ENV, {"planet": jnp.ones(2)}, START)

@@ -42,7 +42,7 @@ def test_training_needs_one_line_and_writes_nothing(trained, tmp_path):
 
 def test_a_directory_keeps_it_and_gives_the_same(trained):
     heard = []
-    again = spota.train("catapult", seed=3, settings=SMALL, out="a", report=heard.append)
+    again = spota.train("catapult", seed=3, settings=SMALL, out="a", listener=heard.append)
     assert again.certificate == trained.certificate
     assert Path("a/certificate.json").exists()
     assert isinstance(heard[-1], Assessed)
@@ -50,7 +50,7 @@ def test_a_directory_keeps_it_and_gives_the_same(trained):
     assert config["spota"]["n_c"] == 5
     assert "platform" not in config
     heard.clear()
-    shown = spota.train("catapult", seed=3, settings=SMALL, out="a", report=heard.append)
+    shown = spota.train("catapult", seed=3, settings=SMALL, out="a", listener=heard.append)
     assert shown.certificate == trained.certificate
     assert all(e.replayed for e in heard if isinstance(e, BlockFinished))
 
@@ -72,9 +72,9 @@ def test_optimizers_may_be_functions_of_ones_own():
     calls = []
 
     @solves_all
-    def mine(keys, env, domains, inits, report=None):
+    def mine(keys, env, domains, inits, watch=None):
         calls.append(keys.size)
-        return exact.catapult(keys, env, domains, inits, report)
+        return exact.catapult(keys, env, domains, inits, watch)
 
     spota.train("catapult", settings=SMALL, reference=mine, out="a")
     assert calls == [10]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 from spota import envs, policies
-from spota.certify import assessment, looks
+from spota.certify import line_up, looks
 from spota.certify.certificate import Certificate
 from spota.cli import main
 from spota.envs import catapult
@@ -87,8 +87,8 @@ def test_a_run_directory_is_a_policy(capsys):
 
 
 def test_a_controller_is_assessed_from_a_network_that_imitates_it(capsys, monkeypatch):
-    small = functools.partial(assessment.imitate, rounds=1, steps=50, domains=2)
-    monkeypatch.setattr(assessment, "imitate", small)
+    small = functools.partial(line_up.imitate, rounds=1, steps=50, domains=2)
+    monkeypatch.setattr(line_up, "imitate", small)
     controller = Linear(jnp.zeros((1, 1)), POLICY.contract)
     monkeypatch.setitem(policies.CONTROLLERS, "lqr", lambda _: controller)
     arguments = ("lqr", "--env", "catapult", *TINY, "spota.hidden=[2]", "--out", "a")

@@ -294,6 +294,10 @@ def test_killed_at_ten_random_moments_it_ends_the_same(whole, tmp_path):
         (("train", "catapult", "--max-minutes", "0"), "give a positive number of minutes"),
         (("train", "catapult", "--preset", "paper"), "The paper has no settings for catapult"),
         (("train", "catapult", "--hidden", "0"), "hidden=(0,): give the sizes of the hidden layers"),
+        (("train", "catapult", "--memory", "0"), "memory=0: write a number from 1 to 1000"),
+        (("train", "cart-pole", "--memory", "2", "--recurrent", "3"), "a network has one kind of memory"),
+        (("train", "cart-pole", "--solver", "ppo", "--memory", "2"), "PPO learns from single observations"),
+        (("train", "cart-pole", "--algo", "epopt", "--recurrent", "2"), "EPOpt learns from single observations"),
         (
             ("train", "catapult", "--domains", "3"),
             "--domains has no meaning for --algo spota: write e.g. --set",

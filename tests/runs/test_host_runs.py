@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import jax
@@ -16,9 +17,11 @@ from host_point_mass import HostPointMass
 from spota.certify.events import Told
 from spota.cli import main
 from spota.driver import drive
+from spota.polopt.learning_time import learning_seconds
 from spota.polopt.ppo import PPO
 from spota.runs import cost
 from spota.runs.plan import Plan, complete, resolve
+from spota.sim.host_speed import Pace
 from spota.sim.identity import platform_sha256
 
 ENV = f"{Path(__file__).parent.parent / 'host_point_mass.py'}:HostPointMass"
@@ -34,9 +37,9 @@ SETS += [f"{who}.{n}={v}" for who in ("candidate", "reference") for n, v in PPO_
 @pytest.mark.slow  # three processes that compile
 def test_a_killed_run_ends_with_the_same_numbers(tmp_path):
     told, tables = [], {"settings": SETTINGS, "candidate": PPO_SETTINGS, "reference": PPO_SETTINGS}
-    whole = spota.train(ENV, preset="quick", out=tmp_path / "whole", report=told.append, **tables)
+    whole = spota.train(ENV, preset="quick", out=tmp_path / "whole", listener=told.append, **tables)
     assert "HostPointMass" in (tmp_path / "whole" / "report.html").read_text()
-    assert any(isinstance(event, Told) and "steps a second" in event.text for event in told)
+    assert any(isinstance(event, Told) and "steps of the simulator" in event.text for event in told)
     assert 0 <= whole.certificate.ucbog <= 20 and whole.certificate.env == "host-point-mass"
     command = [sys.executable, "-m", "spota.cli", "train", ENV, "--preset", "quick", "--out", str(tmp_path / "killed")]
     process = subprocess.Popen([*command, "--set", *SETS], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -61,12 +64,39 @@ def test_the_cost_is_that_of_the_steps():
     env = HostPointMass()
     told = {"spota": {**SETTINGS, "effort_references": 2}, "candidate": PPO_SETTINGS, "reference": PPO_SETTINGS}
     plan = complete(Plan(ENV, preset="quick"), env, [("here", told)])
-    rollouts = (1 + 4 + 2 * 3) * (2 * 2 * 2 + 3 * 2 * 2)  # candidate, references, two of them three times as long
+    usual, longer = 2 * 2 * 2 + 3 * 2 * 2, 6 * 2 * 2 + 7 * 2 * 2  # updates and evaluations; two references train longer
     compared, unseen = 2 * (4 + 2) * 2 * 2, 40 + 2000
-    assert cost.steps(plan, env) == (rollouts + compared + unseen) * 20
-    assert "million" in str(cost.Cost(60_000_000, 300_000.0, True)) and "3:20 min" in str(
-        cost.Cost(60_000_000, 300_000.0, True)
-    )
+    assert cost.steps(plan, env) == ((1 + 4) * usual + 2 * longer + compared + unseen) * 20
+    a_call_each = cost.simulating(plan, env, Pace(call=1.0, machine=0.0, opening=0.0))
+    assert a_call_each == 20 * (2 * (2 + 3) + 6 + 7 + 2 + 2 + -(-2040 // 64))  # machines are side by side, 64 at most
+    assert cost.simulating(plan, env, Pace(0.0, 1.0, 0.0)) >= cost.steps(plan, env)
+    said = str(cost.Cost(60_000_000, 150.0, 50.0))
+    assert "60 million" in said and "3:20 min here, 50 s of it to learn" in said
+    assert "Beside the trainings" in str(cost.Cost(60_000_000, 150.0, None))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(HostPointMass):
+    """Counts what is simulated."""
+
+    machines: list[int] = field(default_factory=list)
+
+    def open(self, domains, seeds):
+        self.machines.append(seeds.size)
+        return super().open(domains, seeds)
+
+
+@pytest.mark.slow  # a whole run, which compiles
+def test_a_run_simulates_what_was_estimated():
+    env = Counted()
+    tables = {"spota": {**SETTINGS, "performance_domains": 500}, "candidate": PPO_SETTINGS, "reference": PPO_SETTINGS}
+    plan = complete(Plan(ENV, preset="quick"), env, [("here", tables)])
+    drive(plan, env)
+    of_checks = sum(env.machines[: env.machines.index(64)])  # the checks before have fewer machines
+    wanted = cost.steps(plan, env) / env.max_steps
+    assert wanted / 1.5 < sum(env.machines) - of_checks < 1.5 * wanted
+    learned = learning_seconds(plan.candidate, env, 1, 2, (4,))
+    assert 0 < learned < 60
 
 
 def test_the_solver_there_is_ppo_and_gradients_are_refused():

@@ -1,4 +1,4 @@
-"""A platform, a policy and an optimizer of one's own, from the command line."""
+"""A platform, a policy and a solver of one's own, from the command line."""
 
 import json
 import tomllib
@@ -116,7 +116,7 @@ def test_an_optimizer_solves_and_is_found_again(capsys):
     assert "computed again from their blocks" in run(capsys, "verify", "a")
     Path("sling.py").write_text(SLING.replace("float(domains", "0.5 * float(domains"))
     told = fail(capsys, "train", "--resume", "a", "--no-report")
-    assert "solver_sha256 is" in told and "(the optimizer's code differs; undo that to go on)" in told
+    assert "solver_sha256 is" in told and "(the solver's code differs; undo that to go on)" in told
 
 
 def _settings() -> dict:

@@ -156,6 +156,7 @@ def test_a_solver_of_ones_own_trains_the_candidate_of_an_assessment_too():
         ("candidat.iterations=10", "did you mean 'candidate'"),
         ("zzz.x=1", "there are: spota, candidate, reference"),
         ("spota.n_x=1", r"--set \[spota\]: Spota has no setting 'n_x'; did you mean"),
+        ("spota.n_g=1", "has no setting 'n_g'; did you mean 'n_G'"),
         ("spota.n_c=many", "n_c = 'many': a whole number is needed"),
         ("spota.n_c=0", "n_c=0: must be at least 1"),
         ("spota=3", r"--set \[spota\] = 3: write a table"),

@@ -108,9 +108,9 @@ def test_training_on_the_nominal_domain_stays_on_it(algo):
     assert (random.smoothing, nominal.smoothing) == (1.0, 0.0)
 
 
-def interrupt_after_one(_optimizer, _key, _env, _domains, init, report):
+def interrupt_after_one(_optimizer, _key, _env, _domains, init, watch):
     best = jax.tree.map(lambda x: x[None], init)
-    report(training.Progress(1, 4, np.ones(1), np.ones(1), np.ones(1), best, 100, {"finite": np.ones(1)}))
+    watch(training.Progress(1, 4, np.ones(1), np.ones(1), np.ones(1), best, 100, {"finite": np.ones(1)}))
     raise KeyboardInterrupt
 
 

@@ -23,7 +23,7 @@ SMALL = Spota(n_c=5, n_G=10, n_J=1, beta=9.5, max_iterations=1, n_b=50, performa
 @pytest.fixture(scope="module")
 def events():
     heard = []
-    spota(jax.random.key(0), make("catapult"), exact.catapult, SMALL, report=heard.append)
+    spota(jax.random.key(0), make("catapult"), exact.catapult, SMALL, listener=heard.append)
     return heard
 
 

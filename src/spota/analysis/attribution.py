@@ -18,7 +18,7 @@ from spota.analysis.sobol import NOISE, Indices, sobol
 from spota.analysis.worst import WorstDomain, worst_domains
 from spota.certify.comparison import Solved
 from spota.files.blocks import read_block
-from spota.policies import FNN
+from spota.policies import Network
 from spota.runs.config import read_toml
 from spota.runs.directory import fingerprint_of
 from spota.sim.domain import Domains, Empirical, count, repeat
@@ -114,14 +114,14 @@ def explain(
 def alternatives(directory: Path, policy: Policy) -> dict[str, Policy]:
     """The references of the newest iteration in a run directory; none if it has none, or if they are no networks."""
     newest = max(directory.glob("iteration-*"), default=None)
-    if newest is None or not isinstance(policy, FNN):
+    if newest is None or not isinstance(policy, Network):
         return {}
     found = [*newest.glob("references.npz"), *sorted(newest.glob("look-*/references.npz"))]
     policies = [one for path in found for one in _references_in(path, directory, policy)]
     return {f"reference {k + 1}": one for k, one in enumerate(policies)}
 
 
-def _references_in(path: Path, directory: Path, like: FNN) -> list[FNN]:
+def _references_in(path: Path, directory: Path, like: Network) -> list[Network]:
     try:
         run_id = fingerprint_of(read_toml(directory / "config.toml"))
         arrays = read_block(path, path.relative_to(directory).with_suffix("").as_posix(), run_id)

@@ -17,7 +17,7 @@ from spota.certify.looks import decide, time_is_over
 from spota.certify.procedure import Memo, Procedure, compute
 from spota.certify.settings import GROWTHS, NonDecrSeq, Spota
 from spota.certify.starts import CANDIDATE, Starts, best_starts
-from spota.polopt.solver import AnyOptimizer, as_solver
+from spota.polopt.solver import AnySolver, as_solver
 from spota.sim.env import Platform
 
 
@@ -39,35 +39,35 @@ class Result:
 def spota(
     key: Key[Array, ""],
     env: Platform,
-    optimizer: AnyOptimizer,
+    solver: AnySolver,
     settings: Spota | None = None,
     *,
-    references: AnyOptimizer | None = None,
+    reference_solver: AnySolver | None = None,
     init: Any = None,
     sequence: NonDecrSeq | None = None,
     memo: Memo = compute,
-    report: Listener | None = None,
+    listener: Listener | None = None,
 ) -> Result:
     """Algorithm 1: candidates on more and more domains, until the upper bound on the gap of one is at most β.
 
     If a candidate is neither certified nor refuted, more references join it, `settings.looks` times at most, before
     the next one is tried; α is spent over all that.
 
-    `optimizer` trains the candidates and, unless there is another one in `references`, the references. `init` is a
+    `solver` trains the candidates and, unless there is another one in `reference_solver`, the references. `init` is a
     policy that the candidates start from instead of new ones; `sequence` overrides `settings.growth`.
     """
     settings = settings or Spota()
-    candidates, growth = as_solver(optimizer), sequence or GROWTHS[settings.growth]
-    run = Procedure(key, env, candidates, references or optimizer, settings, growth, memo, report)
+    candidates, growth = as_solver(solver), sequence or GROWTHS[settings.growth]
+    run = Procedure(key, env, candidates, reference_solver or solver, settings, growth, memo, listener)
     tried: list[tuple[Any, Certificate]] = []
     for iteration in range(1, settings.max_iterations + 1):
-        start = tried[-1][0] if settings.warm_start and tried else init
+        start, before = tried[-1][0] if settings.warm_start and tried else init, sum(run.seconds)
         tried.append(_iterate(run, iteration, start))
         policy, best = _lowest(tried)
         run.tell(Assessed(iteration, tried[-1][1], best, policy))
         if best.certified:  # SPOTA_stopping_criterion
             return _result(run, tried, "certified")
-        if time_is_over(run):
+        if time_is_over(run, sum(run.seconds) - before):  # the next one will not be faster
             return _result(run, tried, "max_seconds")
     return _result(run, tried, "max_iterations")
 

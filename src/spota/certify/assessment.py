@@ -1,37 +1,32 @@
 """A certificate for a policy that exists already, whoever trained it: where its references start from, and the rest.
 
-found = assess_policy(jax.random.key(0), env, policy, Analytic(), candidate=Analytic(), against={"runs/a": other})
+found = assess_policy(key, env, policy, Analytic(), candidate_solver=Analytic(), against={"runs/a": other})
 print(found.certificate)
 
 Each reference starts, on its own domains, from the best of all policies that there are: the assessed one, candidates of
 our own, and those that someone knows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from spota.certify.candidates import trained_candidate
 from spota.certify.certificate import Certificate
 from spota.certify.comparison import Comparison
 from spota.certify.events import Assessed, Listener
+from spota.certify.line_up import IMITATED, line_up
 from spota.certify.looks import decide
 from spota.certify.procedure import Memo, Procedure, compute
 from spota.certify.settings import Spota, constant
 from spota.certify.starts import best_starts
-from spota.files.blocks import from_arrays, to_arrays
-from spota.policies.contract import Contract
-from spota.policies.imitate import Imitation, imitate
-from spota.policies.network import FNN, Linear, fnn, widened
-from spota.polopt.solver import AnyOptimizer, as_solver
+from spota.policies import Network, Stored
+from spota.policies.imitate import Imitation
+from spota.polopt.solver import AnySolver, as_solver
+from spota.sim.acting import remembers
 from spota.sim.env import Platform, Policy
 from spota.text import figure
 
-ITSELF, IMITATED, OURS = "the policy", "its imitation", "our candidate"
-"""Where references start from, besides the policies that someone knows."""
 POOR_IMITATION = 0.05
 """An imitation that earns less than its original by this share of all returns is poor."""
 
@@ -51,70 +46,34 @@ def assess_policy(
     key: Key[Array, ""],
     env: Platform,
     policy: Policy,
-    optimizer: AnyOptimizer,
+    solver: AnySolver,
     settings: Spota | None = None,
     *,
-    candidate: AnyOptimizer | None = None,
+    candidate_solver: AnySolver | None = None,
     against: Mapping[str, Policy] | None = None,
     memo: Memo = compute,
-    report: Listener | None = None,
+    listener: Listener | None = None,
 ) -> Assessment:
-    """A certificate for a policy that exists already, from references on n_r domains each that `optimizer` trains.
+    """A certificate for a policy that exists already, from references on n_r domains each that `solver` trains.
 
     Each reference starts from the best, on its own domains, of: the policy itself; candidates of our own, which
-    `candidate` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. What is no
-    network of the policy's depth is imitated by one, and a narrow network is widened first. References are compared
-    with the policy itself in all cases.
+    `candidate_solver` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. What
+    is no network of the policy's depth is imitated by one, and a narrow network is widened first. They all have the
+    policy's memory, if it has one. References are compared with the policy itself in all cases.
     """
     settings, known = replace(settings or Spota(), spend_alpha="none"), dict(against or {})  # one policy, one test
     for one in (policy, *known.values()):
-        if isinstance(one, FNN | Linear):
+        if isinstance(one, Stored):
             one.contract.check(env)
-    run = Procedure(key, env, as_solver(candidate or optimizer), optimizer, settings, constant, memo, report)
-    networks, imitations = _line_up(run, policy, known, with_own=candidate is not None)
+    run = Procedure(key, env, as_solver(candidate_solver or solver), solver, settings, constant, memo, listener)
+    networks, imitations = line_up(run, policy, known, with_own=candidate_solver is not None)
 
     def notes(starts: Mapping[str, int]) -> tuple[str, ...]:
-        return tuple(_doubts(env, imitations, starts))
+        return (*_doubts(env, imitations, starts), *_without_memory(policy, networks))
 
     found = decide(run, 1, policy, lambda look: best_starts(run, 1, look, networks), None, notes)
     run.tell(Assessed(1, found.certificate, found.certificate, policy))
     return Assessment(found.certificate, found.comparison, imitations.get(IMITATED), sum(run.seconds))
-
-
-def _line_up(
-    run: Procedure, policy: Policy, known: Mapping[str, Policy], with_own: bool
-) -> tuple[dict[str, FNN], dict[str, Imitation]]:
-    """All that a reference may start from, as networks of one size, and those of them that are imitations."""
-    k_policy, *k_known = jax.random.split(run.keys(1).imitation, 1 + len(known))
-    hidden = _size((policy, *known.values()), run.settings.hidden)
-    network, imitation = _network(run, k_policy, policy, hidden, "imitation")
-    networks, imitations = {ITSELF if imitation is None else IMITATED: network}, {IMITATED: imitation}
-    if with_own:  # it knows nothing of the assessed policy
-        own = trained_candidate(run, 1, run.settings.n_c, hidden=hidden, imitation="imitation-own")
-        networks |= {OURS: own.policy, **own.rivals}
-    for i, (name, other) in enumerate(known.items()):
-        networks[name], imitations[name] = _network(run, k_known[i], other, hidden, f"imitation-{i + 1}")
-    return networks, {name: found for name, found in imitations.items() if found is not None}
-
-
-def _size(policies: Sequence[Policy], usual: tuple[int, ...]) -> tuple[int, ...]:
-    """Hidden layers that hold the first policy, as wide as the usual ones and as all others of its depth."""
-    sizes = [policy.hidden for policy in policies if isinstance(policy, FNN)]
-    first = sizes[0] if isinstance(policies[0], FNN) else usual
-    return tuple(map(max, zip(*(size for size in (*sizes, usual) if len(size) == len(first)), strict=True)))
-
-
-def _network(
-    run: Procedure, key: Key[Array, ""], policy: Policy, hidden: tuple[int, ...], block: str
-) -> tuple[FNN, Imitation | None]:
-    """The policy as a network that references can start from: itself, or an imitation if its kind or depth differs."""
-    scale = Contract.of(run.env).observation_scale
-    if isinstance(policy, FNN) and len(policy.hidden) == len(hidden) and policy.contract.observation_scale == scale:
-        return widened(policy, fnn(key, run.env, hidden)), None
-    like = Imitation(fnn(key, run.env, hidden), jnp.zeros(1), jnp.zeros(1), jnp.zeros(()))
-    arrays = run.block(1, block, 0, lambda _: to_arrays(imitate(key, run.env, policy, hidden)))
-    imitation = from_arrays(arrays, like)
-    return imitation.policy, imitation
 
 
 def _doubts(env: Platform, imitations: Mapping[str, Imitation], starts: Mapping[str, int]) -> Iterator[str]:
@@ -131,3 +90,12 @@ def _doubts(env: Platform, imitations: Mapping[str, Imitation], starts: Mapping[
                 f"{starts[name]} references started from a network that imitates the policy. It {earns}: they "
                 "had to make up for that first, and may be weak."
             )
+
+
+def _without_memory(policy: Policy, networks: Mapping[str, Network]) -> Iterator[str]:
+    """References that remember nothing are no match for a policy that does."""
+    if remembers(policy) and not any(remembers(network) for network in networks.values()):
+        yield (
+            "The policy has a memory, and its references have none, because their solver trains none: what the "
+            "policy loses may look too small."
+        )

@@ -18,9 +18,10 @@ from spota.certify.comparison import Solved
 from spota.certify.procedure import Procedure
 from spota.certify.references import repeated
 from spota.files.blocks import Arrays, from_arrays, to_arrays
-from spota.policies import FNN, first_policy, fnn
+from spota.policies import Network, first_policy
+from spota.policies.architecture import USUAL, Architecture, new_network
 from spota.polopt.imitating import imitation_progress
-from spota.polopt.solve import Report, Solution
+from spota.polopt.solve import Solution, Watch
 from spota.polopt.solver import Solver
 from spota.sim.env import Platform
 
@@ -44,18 +45,18 @@ def find_candidate(
     solver: Solver,
     n_c: int,
     init: Any = None,
-    report: Report | None = None,
-    hidden: tuple[int, ...] = (16, 16),
+    watch: Watch | None = None,
+    architecture: Architecture = USUAL,
     trainings: int = 1,
 ) -> Candidate:
     """Solve the approximated program on n_c random domains so many times, from new policies unless given one."""
     k_domains, k_init, k_solve = jax.random.split(key, 3)
     k_inits, k_solves = (k[None] if trainings == 1 else jax.random.split(k, trainings) for k in (k_init, k_solve))
-    new = [fnn(k, env, hidden) for k in k_inits] if init is None else [init] * trainings
+    new = [new_network(k, env, architecture) for k in k_inits] if init is None else [init] * trainings
     domains = env.domain.sample(k_domains, n_c)  # SPOTA_cand_DR
     problems = {name: jnp.broadcast_to(column, (trainings, n_c)) for name, column in domains.items()}
     inits = jax.tree.map(lambda *leaves: jnp.stack(leaves), *new)
-    found = solver(k_solves, env, problems, inits, report)  # SPOTA_optpol_cand
+    found = solver(k_solves, env, problems, inits, watch)  # SPOTA_optpol_cand
     order = np.argsort(-np.asarray(found.score.returns), kind="stable")
     rivals = {rival_name(i): _one(found.policy, k) for i, k in enumerate(order[1:].tolist(), 1)}
     return Candidate(Solved(domains, _solution(found, int(order[0]))), rivals)
@@ -71,34 +72,35 @@ def trained_candidate(
     iteration: int,
     n_c: int,
     init: Any = None,
-    hidden: tuple[int, ...] | None = None,
+    architecture: Architecture | None = None,
     imitation: str = "imitation",
 ) -> Candidate:
     """The candidate of an iteration as a block of the run; `imitation` is the block of what it may start from."""
     s, key = run.settings, run.keys(iteration).candidate
-    hidden = hidden or s.hidden
+    architecture = architecture or s.architecture
     if init is None and s.start == "controller":
-        init = _imitation(run, iteration, key, hidden, imitation)
+        init = _imitation(run, iteration, key, architecture, imitation)
 
-    def make(report: Report) -> Arrays:
-        found = find_candidate(key, run.env, run.candidate, n_c, init, report, hidden, s.trainings)
+    def make(watch: Watch) -> Arrays:
+        found = find_candidate(key, run.env, run.candidate_solver, n_c, init, watch, architecture, s.trainings)
         return {**found.solved.to_arrays(), **to_arrays(dict(found.rivals))}
 
-    like = fnn(key, run.env, hidden) if init is None else init
+    like = new_network(key, run.env, architecture) if init is None else init
     arrays = run.block(iteration, "candidate", n_c, make, s.trainings)
     rivals = from_arrays(arrays, {rival_name(i): like for i in range(1, s.trainings)})
     return Candidate(Solved.from_arrays(arrays, like), rivals)
 
 
-def _imitation(run: Procedure, iteration: int, key: Key[Array, ""], hidden: tuple[int, ...], block: str) -> FNN:
+def _imitation(run: Procedure, iteration: int, key: Key[Array, ""], architecture: Architecture, block: str) -> Network:
     """An imitation of the platform's controller, with the key that a new network would have."""
     _, k_init, _ = jax.random.split(key, 3)
     start = run.settings.start
 
-    def make(report: Report) -> Arrays:
-        return to_arrays(first_policy(k_init, run.env, start, hidden, lambda one: report(imitation_progress(one))))
+    def make(watch: Watch) -> Arrays:
+        found = first_policy(k_init, run.env, start, architecture, lambda one: watch(imitation_progress(one)))
+        return to_arrays(found)
 
-    return from_arrays(run.block(iteration, block, 0, make), fnn(key, run.env, hidden))
+    return from_arrays(run.block(iteration, block, 0, make), new_network(key, run.env, architecture))
 
 
 def _one(many: Any, k: int) -> Any:

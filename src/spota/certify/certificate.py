@@ -24,9 +24,9 @@ from spota.stats.bootstrap import INTERVALS, UNITS
 from spota.stats.split import QUANTILE, Part, Split
 from spota.text import figure, percent
 
-FORMAT = 2
+FORMAT = 3
 """Of certificate.json; `spota/files/schemas/certificate.schema.json` says what is in it."""
-OLDER = {1: {"domain_sha256": None, "blocks": {}}}
+OLDER = {1: {"domain_sha256": None, "blocks": {}, "recordings": []}, 2: {"recordings": []}}
 """Formats that can still be read, and what they did not say."""
 METHODS = (*(f"{interval}_{unit}" for unit in UNITS for interval in INTERVALS), "split")
 """The intervals that can decide; `basic_pooled` is the paper's, `split` is ours."""
@@ -97,6 +97,8 @@ class Subject:
     """Domains that the candidate was trained on; None if the policy came from elsewhere."""
     n_J: int
     """Rollouts a domain in the comparison."""
+    recordings: tuple[str, ...] = ()
+    """What the table was fitted to, `DomainDistribution.recordings`."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,8 @@ class Certificate:
     policy_sha256: str | None
     domain_sha256: str | None
     """See `table_sha256`."""
+    recordings: tuple[str, ...]
+    """SHA-256 of the recordings that the table was fitted to; then it is about what is not known of one machine."""
     blocks: Mapping[str, str]
     """The blocks behind it, and the SHA-256 of what each holds; see `blocks.content_sha256`."""
     performance: Performance | None
@@ -176,7 +180,7 @@ class Certificate:
 
     def __str__(self) -> str:
         """What a roboticist needs to know, in sentences."""
-        lines = [self.sentence, *([self.parts] if self.parts else [])]
+        lines = [self.sentence, *([self.subject] if self.subject else []), *([self.parts] if self.parts else [])]
         lines += [self.effort] if self.effort_references else []
         lines += [str(self.performance)] if self.performance else []
         return "\n".join([*lines, *(f"Warning: {warning}" for warning in self.warnings)])
@@ -202,6 +206,17 @@ class Certificate:
             f"Undecided: on an unseen domain it may lose {figure(self.ucbog)} of return{scale} on average, more than "
             f"the threshold of {figure(self.threshold)}; that it does lose so much is not shown (confidence ≈ "
             f"{percent(self.confidence)})."
+        )
+
+    @property
+    def subject(self) -> str:
+        """Which machines it is about, if they are guesses at one; nothing about a table of many."""
+        if not self.recordings:
+            return ""
+        n, known = len(self.recordings), ", ".join(sha256[:12] for sha256 in self.recordings[:3])
+        return (
+            f"It is about one machine, of which there {'are' if n > 1 else 'is'} {n} recording{'s' if n > 1 else ''} "
+            f"({known}{', …' if n > 3 else ''}): an unseen domain is a machine that these allow, and no other machine."
         )
 
     @property
@@ -280,7 +295,7 @@ class Certificate:
         known["intervals"] = {name: float(bound) for name, bound in known["intervals"].items()}
         known["split"] = known["split"] and _split_from(known["split"])
         known["performance"] = known["performance"] and _of_type(Performance, known["performance"])
-        known["warnings"] = tuple(known["warnings"])
+        known |= {name: tuple(known[name]) for name in ("warnings", "recordings")}
         return _of_type(cls, known)
 
     @classmethod

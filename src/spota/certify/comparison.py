@@ -13,6 +13,7 @@ from spota.files.blocks import Arrays, from_arrays, to_arrays
 from spota.polopt.rows import Score
 from spota.polopt.solve import Solution
 from spota.sim import devices, rollout
+from spota.sim.acting import acting_with
 from spota.sim.domain import Domains, repeat
 from spota.sim.env import Env, Platform, Policy
 from spota.sim.host import HostEnv
@@ -25,7 +26,7 @@ FILLINGS = 8
 
 
 class Solved(eqx.Module):
-    """Domains, and what the optimizer found on them: one candidate, or n_G references with a leading axis."""
+    """Domains, and what the solver found on them: one candidate, or n_G references with a leading axis."""
 
     domains: dict[str, Float[Array, "*problems n"]]
     solution: Solution
@@ -134,7 +135,7 @@ def returns_of_each(
     width = min(chunk or K, K)
     rows = repeat(domains, m), keys.reshape(K, n * m)
     if isinstance(env, HostEnv):
-        total, _ = group_returns(env, rollout.acting_with, policies, *rows)
+        total, _ = group_returns(env, acting_with, policies, *rows)
         return jnp.asarray(total).reshape(K, n, m)
     parts = []
     for index, _ in devices.pieces(K, width):
@@ -186,9 +187,7 @@ _reject = eqx.filter_jit(reject_outliers)  # one program instead of twenty small
 def _row_returns(
     env: Env, policies: Any, domains: dict[str, Float[Array, "K rows"]], keys: Key[Array, "K rows"]
 ) -> Float[Array, "K rows"]:
-    return jax.vmap(lambda policy, d, k: rollout.summed(env, rollout.acting_with(policy), d, k)[0])(
-        policies, domains, keys
-    )
+    return jax.vmap(lambda policy, d, k: rollout.summed(env, acting_with(policy), d, k)[0])(policies, domains, keys)
 
 
 def _chosen(tree: Any, index: np.ndarray) -> Any:

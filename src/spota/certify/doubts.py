@@ -1,4 +1,7 @@
-"""Reasons not to trust a certificate, in plain words."""
+"""Reasons not to trust a certificate, in plain words.
+
+A certificate keeps them, and `spota verify` computes them anew: another word here makes older runs look edited.
+"""
 
 from collections.abc import Iterator
 

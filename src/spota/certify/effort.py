@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from spota.certify.comparison import Solved, returns_of_each
-from spota.polopt.solve import Report
+from spota.polopt.solve import Watch
 from spota.polopt.solver import Solver
 from spota.sim.env import Platform
 from spota.stats.bootstrap import t_quantile
@@ -57,12 +57,12 @@ def train_longer(
     references: Solved,
     starts: Any,
     m: int,
-    report: Report | None = None,
+    watch: Watch | None = None,
 ) -> Solved:
     """The first m references once more, on the same domains and from the same starts, by a solver with more effort."""
     domains = {name: column[:m] for name, column in references.domains.items()}
     first = jax.tree.map(lambda x: x[:m], starts)
-    return Solved(domains, solver(jax.random.split(key, m), env, domains, first, report))
+    return Solved(domains, solver(jax.random.split(key, m), env, domains, first, watch))
 
 
 def gains(

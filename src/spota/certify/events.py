@@ -6,7 +6,7 @@ from typing import Any
 
 from spota.certify.certificate import Certificate
 from spota.files.blocks import Arrays
-from spota.polopt.solve import Progress, Report
+from spota.polopt.solve import Progress, Watch
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class BlockFinished:
 
 @dataclass(frozen=True)
 class Solving:
-    """An optimizer's word from inside a block."""
+    """A solver's word from inside a block."""
 
     iteration: int
     block: str
@@ -72,10 +72,10 @@ def to_all(*listeners: Listener | None) -> Listener:
     return tell
 
 
-def listening(listener: Listener) -> Callable[[str, int], Report]:
-    """A listener as `training.train` wants one: it hears that a block begins, then what the optimizer says in it."""
+def listening(listener: Listener) -> Callable[[str, int], Watch]:
+    """A listener as `training.train` wants one: it hears that a block begins, then what the solver says in it."""
 
-    def begin(block: str, n: int) -> Report:
+    def begin(block: str, n: int) -> Watch:
         listener(BlockStarted(1, block, n))
         return lambda progress: listener(Solving(1, block, progress))
 

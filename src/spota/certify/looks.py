@@ -23,7 +23,7 @@ from spota.certify.starts import CANDIDATE, Starts
 from spota.certify.verdict import Rollouts, certify, challenged, measure
 from spota.files.blocks import Arrays
 from spota.policies import fingerprint
-from spota.polopt.solve import Report
+from spota.polopt.solve import Watch
 from spota.polopt.solver import as_solver, is_optimal, with_effort
 from spota.sim import randomness, rollout
 from spota.sim.domain import Domains
@@ -72,7 +72,7 @@ def decide(
     s, env, unseen = run.settings, run.env, None
     subject = Subject(
         env.name, randomness.seed_of(run.key), env.domain.to_dict(), env.min_return, env.max_return,
-        fingerprint(policy), n_c, s.n_J,
+        fingerprint(policy), n_c, s.n_J, env.domain.recordings,
     )  # fmt: skip
     seen: list[Look] = []
     while True:
@@ -135,8 +135,8 @@ def _references(run: Procedure, iteration: int, look: int, starts: Any) -> Solve
     (_, n_r), n = run.sizes(iteration), run.settings.joining(look)
     key = run.keys(iteration, look).references
 
-    def make(report: Report) -> Arrays:
-        return references_from(key, run.env, as_solver(run.references), starts, n_r, n, report).to_arrays()
+    def make(watch: Watch) -> Arrays:
+        return references_from(key, run.env, as_solver(run.reference_solver), starts, n_r, n, watch).to_arrays()
 
     return Solved.from_arrays(run.block(iteration, block_name("references", look), n_r, make, n), starts)
 
@@ -144,15 +144,15 @@ def _references(run: Procedure, iteration: int, look: int, starts: Any) -> Solve
 def _effort(run: Procedure, iteration: int, look: int, references: Solved, starts: Any) -> Effort | None:
     """What the first of those that join gain by a longer training; None if nobody can or wants to measure it."""
     s, (_, n_r), m = run.settings, run.sizes(iteration), run.settings.trained_longer(look)
-    longer = with_effort(run.references, s.effort_factor)
-    if is_optimal(run.references):
+    longer = with_effort(run.reference_solver, s.effort_factor)
+    if is_optimal(run.reference_solver):
         return EXACT
     if longer is None or m == 0:
         return None
 
-    def make(report: Report) -> Arrays:
+    def make(watch: Watch) -> Arrays:
         k_solve, k_compare = jax.random.split(run.keys(iteration, look).effort)
-        found = train_longer(k_solve, run.env, as_solver(longer), references, starts, m, report)
+        found = train_longer(k_solve, run.env, as_solver(longer), references, starts, m, watch)
         return {**found.to_arrays(), "gains": gains(k_compare, run.env, found, references, s.n_J, s.chunk)}
 
     return Effort(run.block(iteration, block_name("effort", look), n_r, make, m)["gains"], s.effort_factor)
@@ -165,8 +165,8 @@ def _comparison(
     s, key = run.settings, run.keys(iteration, look).comparison
     before = None if set(starts.counts) == {CANDIDATE} else starts.policies
 
-    def make(report: Report) -> Arrays:
-        del report
+    def make(watch: Watch) -> Arrays:
+        del watch
         return compare(key, run.env, policy, references, s.n_J, s.rejection, s.chunk, before).to_arrays()
 
     _, n_r = run.sizes(iteration)
@@ -193,8 +193,8 @@ def _certificate(
         rollouts = Rollouts(*compared, unseen["returns"], unseen["pilot"])
     trial = Trial(iteration, s.max_iterations, look, s.looks, s.spend_alpha)
 
-    def make(report: Report) -> Arrays:
-        del report
+    def make(watch: Watch) -> Arrays:
+        del watch
         certificate = certify(
             run.keys(iteration, look).bootstrap, comparison.gaps, subject, trial,
             threshold=s.beta, method=s.method, alpha=s.alpha, n_b=s.n_b,
@@ -213,8 +213,8 @@ def _unseen(run: Procedure, iteration: int, policy: Policy) -> Arrays | None:
     if n == 0:
         return None
 
-    def make(report: Report) -> Arrays:
-        del report
+    def make(watch: Watch) -> Arrays:
+        del watch
         both = _new_domains(keys.performance, env, n), _new_domains(keys.pilot, env, PILOT)
         outcome = rollout.returns(env, policy, *jax.tree.map(lambda *parts: jnp.concatenate(parts), *both))
         returns, survived = np.asarray(outcome.returns[:, 0]), np.asarray(outcome.survived[:, 0])
@@ -229,8 +229,8 @@ def _challenged(
     """What the reference that is best on domains of the pilot earns more than the policy on unseen ones, at least."""
     env, n, keys, mine = run.env, run.settings.performance_domains, run.keys(iteration), unseen["returns"]
 
-    def make(report: Report) -> Arrays:
-        del report
+    def make(watch: Watch) -> Arrays:
+        del watch
         best = int(np.argmax(_means(env, references, *_new_domains(keys.pilot, env, CHALLENGED_ON))))
         challenger = jax.tree.map(lambda x: x[best], references)
         theirs = np.asarray(rollout.returns(env, challenger, *_new_domains(keys.performance, env, n)).returns[:, 0])

@@ -16,8 +16,8 @@ from jaxtyping import Array, Key
 from spota.certify.events import BlockFinished, BlockStarted, Event, Listener, Solving
 from spota.certify.settings import NonDecrSeq, Spota
 from spota.files.blocks import SECONDS, Arrays, content_sha256
-from spota.polopt.solve import Report
-from spota.polopt.solver import AnyOptimizer, Solver
+from spota.polopt.solve import Watch
+from spota.polopt.solver import AnySolver, Solver
 from spota.sim.env import Platform
 
 Memo = Callable[[str, Callable[[], Arrays]], Arrays]
@@ -51,8 +51,8 @@ class Procedure:
 
     key: Key[Array, ""]
     env: Platform
-    candidate: Solver
-    references: AnyOptimizer
+    candidate_solver: Solver
+    reference_solver: AnySolver
     settings: Spota
     sequence: NonDecrSeq
     memo: Memo
@@ -85,12 +85,12 @@ class Procedure:
         return {n: digest for n, digest in self.contents.items() if n.startswith(f"{block_directory(iteration)}/")}
 
     def tell(self, event: Event) -> None:
-        """Report, if anyone listens."""
+        """Say it, if anyone listens."""
         if self.listener is not None:
             self.listener(event)
 
-    def block(self, iteration: int, name: str, n: int, make: Callable[[Report], Arrays], problems: int = 1) -> Arrays:
-        """Let the memo give the arrays of a block, and report its beginning and end."""
+    def block(self, iteration: int, name: str, n: int, make: Callable[[Watch], Arrays], problems: int = 1) -> Arrays:
+        """Let the memo give the arrays of a block, and tell its beginning and end."""
         self.tell(BlockStarted(iteration, name, n, problems))
         computed = []
 

@@ -7,24 +7,24 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from spota.certify.comparison import Solved
-from spota.polopt.solve import Report
+from spota.polopt.solve import Watch
 from spota.polopt.solver import Solver
 from spota.sim.env import Platform
 
 
 def find_references(
-    key: Key[Array, ""], env: Platform, solver: Solver, start: Any, n_r: int, n_G: int, report: Report | None = None
+    key: Key[Array, ""], env: Platform, solver: Solver, start: Any, n_r: int, n_G: int, watch: Watch | None = None
 ) -> Solved:
     """Solve n_G programs of n_r random domains each, all from the same policy, all as one call of the solver."""
-    return references_from(key, env, solver, repeated(start, n_G), n_r, n_G, report)  # SPOTA_ref_init
+    return references_from(key, env, solver, repeated(start, n_G), n_r, n_G, watch)  # SPOTA_ref_init
 
 
 def references_from(
-    key: Key[Array, ""], env: Platform, solver: Solver, starts: Any, n_r: int, n_G: int, report: Report | None = None
+    key: Key[Array, ""], env: Platform, solver: Solver, starts: Any, n_r: int, n_G: int, watch: Watch | None = None
 ) -> Solved:
     """The same, each from a policy of its own: `starts` has a leading axis over the references."""
     domains, k_solve = reference_domains(key, env, n_r, n_G)
-    return Solved(domains, solver(jax.random.split(k_solve, n_G), env, domains, starts, report))  # SPOTA_optpol_ref
+    return Solved(domains, solver(jax.random.split(k_solve, n_G), env, domains, starts, watch))  # SPOTA_optpol_ref
 
 
 def reference_domains(

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from spota.certify.certificate import METHODS
-from spota.policies import Start
+from spota.policies import Architecture, Start
 from spota.polopt import default_start
 from spota.sim.env import Platform
 from spota.sim.memory import refuse_beyond_memory
@@ -83,8 +83,8 @@ class Spota:
     max_iterations: int = 10
     """The run ends here, certified or not."""
     max_seconds: float | None = None
-    """No iteration begins after this time, and no further look that would last longer; time before an interruption
-    counts."""
+    """No iteration and no further look begins that would last longer than this, by what the one before has cost; time
+    before an interruption counts."""
     growth: str = "linear"
     """How n_c and n_r grow over the iterations: linear (the paper's), doubling or constant."""
     method: str = "split"
@@ -108,6 +108,12 @@ class Spota:
     """The share of rollouts that counts as worst."""
     hidden: tuple[int, ...] = (16, 16)
     """Hidden layers of a new policy."""
+    memory: int | None = None
+    """Observations that a new policy acts on: the last one, or the last N with its own actions between them."""
+    stride: int | None = None
+    """Steps from one of them to the next; 1 unless told otherwise."""
+    recurrent: int | None = None
+    """Units of a new policy that remember; none unless told otherwise. References have the same memory in any case."""
     trainings: int = 1
     """How often a candidate is trained, each time from another network; the best one is the candidate, and references
     may start from all of them."""
@@ -137,8 +143,7 @@ class Spota:
                 raise ValueError(f"{name}={value}: must be positive and finite; write {name}=60.")
         if not 0 < self.worst_share <= 1:
             raise ValueError(f"worst_share={self.worst_share}: a share is in ]0, 1]; write worst_share=0.2.")
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden={self.hidden}: give the sizes of the hidden layers, e.g. (16, 16).")
+        _ = self.architecture  # refuses what is no network
         check_choice("method", self.method, METHODS)
         check_choice("rejection", self.rejection, RULES)
         check_choice("spend_alpha", self.spend_alpha, SPENDING)
@@ -148,6 +153,11 @@ class Spota:
                 "method='split' counts rare failures on unseen domains, and performance_domains=0 leaves these out; "
                 "write performance_domains=20000, or method='studentized_reference'."
             )
+
+    @property
+    def architecture(self) -> Architecture:
+        """Of a new policy."""
+        return Architecture.told(self.hidden, self.memory, self.stride, self.recurrent)
 
     def joining(self, look: int) -> int:
         """References that join in a look: n_G, then as many as there are."""

@@ -1,7 +1,7 @@
 """What references start from: the best of several policies, each judged on the domains of the reference.
 
 References that start from a poor policy may never come near the best, and those that start from a good one may stay on
-its plateau. With several starts the gap is at least what the best of them earns more, however weak the optimizer is.
+its plateau. With several starts the gap is at least what the best of them earns more, however weak the solver is.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from spota.certify.comparison import returns_everywhere
 from spota.certify.procedure import Procedure, block_name
 from spota.certify.references import reference_domains, repeated
 from spota.files.blocks import Arrays
-from spota.polopt.solve import Report
+from spota.polopt.solve import Watch
 from spota.sim.env import Platform
 
 CANDIDATE = "the candidate"
@@ -41,8 +41,8 @@ def best_starts(run: Procedure, iteration: int, look: int, networks: Mapping[str
     (_, n_r), keys = run.sizes(iteration), run.keys(iteration, look)
     domains, _ = reference_domains(keys.references, run.env, n_r, n)
 
-    def make(report: Report) -> Arrays:
-        del report
+    def make(watch: Watch) -> Arrays:
+        del watch
         return {"earned": earnings(keys.starts, run.env, networks, domains, run.settings.n_J)}
 
     chosen = run.block(iteration, block_name("starts", look), n_r, make, n)["earned"].argmax(axis=0)

@@ -1,6 +1,5 @@
 """`spota assess`: a certificate for a policy that exists already."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -12,6 +11,8 @@ from spota.commands.output import command, console, print_json, say, warn
 from spota.commands.progress import bar
 from spota.commands.running import (
     BETA,
+    ResumeFlag,
+    SeedFlag,
     choice,
     end,
     flag,
@@ -22,13 +23,21 @@ from spota.commands.running import (
     told_by,
     told_of_page,
 )
-from spota.commands.sources import contestants, platform_named, warn_of_clipping
+from spota.commands.sources import (
+    OtherTable,
+    contestants,
+    named_table,
+    platform_named,
+    table_named,
+    warn_of_clipping,
+)
 from spota.driver import Assessing, drive_assessment
 from spota.files.atomic import plain
 from spota.runs import plan
 from spota.runs.certifying import describe_assessment
 from spota.runs.config import SOLVERS, Preset, from_flags
 from spota.sim.env import Platform, Policy
+from spota.sim.table_file import KEPT
 from spota.text import duration
 
 SET_HELP = (
@@ -46,11 +55,12 @@ def assess(
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     against: Annotated[tuple[str, ...], flag("none", "POLICY ...")] = (),
-    seed: Annotated[int | None, flag("0", "N")] = None,
+    domain: OtherTable = None,
+    seed: SeedFlag = None,
     config: Annotated[Path | None, flag("none", "FILE.toml")] = None,
     settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
     out: Annotated[Path | None, flag("runs/ENV-assess-TIME", "DIR")] = None,
-    resume: Annotated[Path | None, flag("none", "DIR")] = None,
+    resume: ResumeFlag = None,
     tensorboard: bool = False,
     report: bool = True,
     json: bool = False,
@@ -66,8 +76,7 @@ def assess(
     twice at most, or as long as --max-minutes allows.
 
     Args:
-        policy: A run directory, a policy file, a controller (pd, lqr, energy), or one of your own: FILE.py:NAME, which
-            executes that file.
+        policy: A run directory, a policy file, a controller (pd, lqr, energy), or FILE.py:NAME, which is executed.
         env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
         solver: What trains the references, not our own candidate; one of your own, FILE.py:NAME, trains both.
@@ -76,17 +85,15 @@ def assess(
         against: Policies that you know, e.g. --against runs/a lqr: no reference starts from anything worse on its
             domains. Run directories, policy files, controllers or FILE.py:NAME; what is not a network of the policy's
             size is imitated.
-        seed: The same seed gives the same result.
         config: A TOML file with settings: policy, against, env, preset, solver and seed by name, and tables [spota],
             [candidate] (our own) and [reference]. The config.toml of any assessment is one.
         out: The run directory.
-        resume: A run directory to go on with; nothing else needs to be said.
         report: Write the page report.html, too.
         tensorboard: Write curves for TensorBoard into the run directory, too.
         json: Print one JSON document instead of words; progress stays on standard error.
     """
     file, directory = settings_file(config, out, resume)
-    flags, platform, found, known = _sources(policy, against, env, told_by(file))
+    flags, platform, found, known = _sources(policy, against, env, domain, file)
     flags |= {"algo": "assess", "preset": preset, "solver": solver, "seed": seed}
     given = plan.flag_tables(beta, max_minutes)
     chosen = plan.resolve(file, flags, [("--set", from_flags(settings)), ("the flags", given)])
@@ -100,19 +107,28 @@ def assess(
 
 
 def _sources(
-    policy: str | None, against: tuple[str, ...], env: str | None, from_file: Mapping[str, Any]
+    policy: str | None, against: tuple[str, ...], env: str | None, domain: Path | None, file: Path | None
 ) -> tuple[dict[str, Any], Platform, Policy, dict[str, Policy]]:
     """What a plan says about the policy and the known ones; the platform, the policy, and the known ones by name."""
+    from_file = told_by(file)
     source = policy or from_file.get("policy")
     if not source:
         raise ValueError("Which policy? Write e.g. spota assess policy.npz, or spota assess lqr --env cart-pole.")
     others = against or tuple(from_file.get("against", ()))
     where = platform_named([source, *others], env or from_file.get("env"))
-    platform, named = contestants([source, *others], where)
+    going_on = domain is None and "domain" in from_file
+    kept = file.parent if file and (file.parent / KEPT).is_file() else Path(from_file.get("domain", ""))
+    table = kept if going_on else table_named([source, *others], where, domain)
+    platform, named = contestants([source, *others], where, domain=table or Path(where))
     found, *rest = named.values()
     known = dict(zip(others, rest, strict=True))
     warn_of_clipping(platform, {source: found, **known})
-    about = {"env": where, "policy": source, "policy_sha256": identity(found, platform)}
+    about = {
+        "env": where,
+        "domain": None if going_on else named_table(table),
+        "policy": source,
+        "policy_sha256": identity(found, platform),
+    }
     return {**about, **named_in_plan(known, platform)}, platform, found, known
 
 

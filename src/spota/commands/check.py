@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from spota.commands.output import console, print_json, say
+from spota.commands.sources import OtherTable
 from spota.envs import make
 from spota.runs import cost
 from spota.runs.config import Preset
@@ -17,8 +18,6 @@ from spota.sim.findings import Soundness
 from spota.sim.soundness import check as look_at
 from spota.text import duration
 
-SLOW = 1000.0
-"""Steps a second below which a process more is worth its messages."""
 UNSOUND = 1
 """The exit code if a check fails."""
 
@@ -26,6 +25,7 @@ UNSOUND = 1
 def check(
     env: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ENV")],
     /,
+    domain: OtherTable = None,
     json: bool = False,
 ) -> None:
     """Find out whether a simulator does what certificates take for granted, and what a certificate will cost.
@@ -39,7 +39,7 @@ def check(
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         json: Print one JSON document instead of a table.
     """
-    platform = make(env)
+    platform = make(env, domain=domain)
     found = look_at(platform)
     costs = _costs(platform, found)
     if json:
@@ -77,16 +77,12 @@ def _print(env: Platform, found: Soundness, costs: dict[str, float]) -> None:
         say(f"✗ {fault}", console)
     if found.steps_per_second:
         told = ", ".join(f"{duration(seconds)} with --preset {preset}" for preset, seconds in costs.items())
-        first = f"; a first certificate takes about {told} in the simulator" if told else ""
-        say(f"{found.steps_per_second:,.0f} steps a second here{first}.{_hint(env, found.steps_per_second)}", console)
+        first = f"; a first certificate takes about {told} in the simulator, and some more to learn" if told else ""
+        say(f"{found.steps_per_second:,.0f} steps a second here{first}.{_processes(env)}", console)
     say(f"{env.name} is {'sound, as far as this can tell' if found.sound else 'not sound'}.", console)
 
 
-def _hint(env: Platform, rate: float) -> str:
-    """Whether processes would pay, where the platform can have them."""
-    alone = getattr(env, "processes", None) == 1 and rate < SLOW
-    return (
-        " A step takes longer than a millisecond: processes=2, or as many as there are cores, will pay."
-        if alone
-        else ""
-    )
+def _processes(env: Platform) -> str:
+    """How many run machines side by side, if there are any."""
+    workers = getattr(env, "workers", 1)
+    return f" {workers} processes share the machines." if workers > 1 else ""

@@ -9,7 +9,7 @@ from spota.analysis import evaluate, standings
 from spota.analysis.standings import Standings
 from spota.commands.output import command, console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import Named, contestants, domains_of, warn_of_clipping
+from spota.commands.sources import Named, OtherTable, contestants, domains_of, warn_of_clipping
 from spota.files.atomic import plain, write_json
 from spota.sim.domain import count
 
@@ -21,6 +21,7 @@ def compare(
         str | None, tyro.conf.arg(metavar="ENV", help_behavior_hint="(default: what the policy files were made for)")
     ] = None,
     domains: int = 500,
+    domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     rollouts: int = 1,
     noise: bool = True,
@@ -50,7 +51,7 @@ def compare(
     """
     from spota.show.pages import write_comparison  # slow to import
 
-    platform, chosen = contestants(policies, env, noise)
+    platform, chosen = contestants(policies, env, noise, domain)
     k_domains, k_rollouts = evaluate.evaluation_keys(seed)
     if on is None:
         drawn, where = platform.domain.sample(k_domains, domains), f"{domains} unseen domains (seed {seed})"

@@ -21,7 +21,7 @@ bound on the mean optimality gap at nominal 95 %. On problems whose truth is kno
 bound is right.
 
 **The problems.** `exponential`: synthetic gaps with an exponential law of mean 1; the gaps of one reference
-correlate by a Gaussian copula. `catapult`: the illustrative example, with the closed form as optimizer, and a
+correlate by a Gaussian copula. `catapult`: the illustrative example, with the closed form as solver, and a
 candidate that is 0.15 m off the optimum. `lq`: one step of a linear-quadratic regulator, s' = a s + b u and u = −θ
 s, with uniform a and b; its gain 0.15 off the optimum. On the last two, references are the exact optima of their
 n_r domains, and negative gaps go through the outlier rejection of Algorithm 1. Each line has {sets} independent

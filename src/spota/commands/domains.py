@@ -7,6 +7,7 @@ import tyro
 
 from spota.analysis import evaluate
 from spota.commands.output import command, console, print_json
+from spota.commands.sources import OtherTable
 from spota.envs import make
 from spota.sim import domain_set
 
@@ -19,6 +20,7 @@ def domains(
         Path | None,
         tyro.conf.arg(aliases=["-o"], metavar="FILE.json", help_behavior_hint="(default: runs/ENV-domains-SEED.json)"),
     ] = None,
+    domain: OtherTable = None,
     seed: int = 0,
     json: bool = False,
 ) -> None:
@@ -34,7 +36,7 @@ def domains(
         seed: The same seed gives the same domains, and more of them continue the same row.
         json: Print one JSON document that names the file.
     """
-    platform = make(env)
+    platform = make(env, domain=domain)
     k_domains, _ = evaluate.evaluation_keys(seed)
     target = out or Path("runs") / f"{platform.name}-domains-{seed}.json"
     written = domain_set.draw(k_domains, platform, n, seed).save(target)

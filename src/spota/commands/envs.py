@@ -1,12 +1,15 @@
 """`spota envs`: the platforms and their domain parameters."""
 
+from pathlib import Path
 from typing import Annotated
 
 import tyro
 from rich.table import Table
 
-from spota.commands.output import console, print_json
+from spota.commands.output import command, console, print_json, say
+from spota.commands.sources import OtherTable
 from spota.envs import PLATFORMS, make
+from spota.sim import table_file
 from spota.sim.domain import Parameter
 from spota.sim.env import Platform
 
@@ -19,20 +22,38 @@ OUTSIDE = (
 def envs(
     names: Annotated[tuple[str, ...], tyro.conf.Positional] = (),
     /,
+    domain: OtherTable = None,
+    write: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="(default: none)")] = None,
     json: bool = False,
 ) -> None:
     """List the platforms, with the distribution of every domain parameter.
 
     Args:
         names: Platforms to list; all of ours when none is given. One of your own is FILE.py:NAME, which executes it.
+        write: Write the platform's table to this file, .toml or .json: edit it, and give it to --domain.
         json: Print one JSON document instead of tables.
     """
-    chosen = [make(name) for name in names or PLATFORMS]
+    if (domain or write) and len(names) != 1:
+        given = "--domain" if domain else "--write"
+        raise ValueError(f"{given} is about one platform; name it, e.g. spota envs cart-pole {given} {domain or write}")
+    chosen = [make(name, domain=domain) for name in names or PLATFORMS]
+    if write:
+        _write(chosen[0], write, json)
+        return
     if json:
         print_json([_document(env) for env in chosen])
         return
     for env in chosen:
         _print(env)
+
+
+def _write(env: Platform, file: Path, json: bool) -> None:
+    written = table_file.save(env, file, f"the table of {env.name}, as spota envs wrote it")
+    if json:
+        print_json({"env": env.name, "file": str(written)})
+        return
+    again = command("train", env.name, "--domain", written)
+    say(f"Wrote the table of {env.name} to {written}. Edit it, then e.g.:\n  {again}", console)
 
 
 def _document(env: Platform) -> dict:

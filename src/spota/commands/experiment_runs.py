@@ -10,8 +10,8 @@ from spota.certify.algorithm import Result
 from spota.certify.events import Event, Listener, to_all
 from spota.commands.output import progress_console, say, warn
 from spota.driver import drive, drive_training
-from spota.envs import make
 from spota.runs.plan import Plan
+from spota.runs.platforms import planned
 from spota.runs.training import Trained, Training
 from spota.show.live import Live
 from spota.sim.env import Platform
@@ -43,7 +43,7 @@ def resumable(directory: Path) -> Iterator[None]:
 
 
 def _run(work: Plan | Training, directory: Path, hear: Listener | None) -> Result | Trained:
-    env = make(work.env)
+    env = planned(work, directory)
     if isinstance(work, Plan):
         return drive(work, env, directory, _shown(directory, env, work.spota.beta, hear), warn=warn).result
     trained = drive_training(work, directory, _shown(directory, env, None, hear), warn=warn)

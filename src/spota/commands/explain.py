@@ -10,7 +10,7 @@ from spota.analysis.attribution import Explanation
 from spota.analysis.worst import WorstDomain
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import contestants, domains_of
+from spota.commands.sources import OtherTable, contestants, domains_of
 from spota.files.atomic import check_writable, plain, write_json
 
 SHOWN = 8
@@ -24,6 +24,7 @@ def explain(
         str | None, tyro.conf.arg(metavar="ENV", help_behavior_hint="(default: what the policy file was made for)")
     ] = None,
     samples: int = 1000,
+    domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     noise: bool = True,
     seed: int = 0,
@@ -51,7 +52,7 @@ def explain(
         out: Where explanation.json goes.
         json: Print one JSON document instead of words and tables.
     """
-    platform, chosen = contestants((policy,), env, noise)
+    platform, chosen = contestants((policy,), env, noise, domain)
     (name, subject), source = next(iter(chosen.items())), Path(policy)
     drawn = None
     if on is not None:

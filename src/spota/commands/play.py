@@ -9,6 +9,7 @@ import tyro
 from spota import policies
 from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import console, print_json
+from spota.commands.sources import OtherTable
 from spota.envs import make
 from spota.show import animation
 
@@ -18,6 +19,7 @@ def play(
     /,
     policy: str = "lqr",
     domains: int = 1,
+    domain: OtherTable = None,
     seed: int = 0,
     noise: bool = True,
     out: Path | None = None,
@@ -36,7 +38,7 @@ def play(
     """
     if domains < 1:
         raise ValueError(f"--domains {domains}: ask for at least 1 rollout.")
-    platform = make(env, noise=noise)
+    platform = make(env, noise=noise, domain=domain)
     chosen = policies.find(policy, platform)
     target = out or Path("runs") / f"{platform.name}-{Path(policy).stem}.html"
     k_domains, k_start = evaluation_keys(seed)

@@ -10,7 +10,7 @@ import tyro
 from spota import policies
 from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import print_json, print_table
-from spota.commands.sources import domains_of, warn_of_clipping
+from spota.commands.sources import OtherTable, domains_of, warn_of_clipping
 from spota.envs import make
 from spota.sim.domain import count
 from spota.sim.env import Platform
@@ -22,6 +22,7 @@ def rollout(
     /,
     policy: str = "lqr",
     domains: int = 500,
+    domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     rollouts: int = 1,
     seed: int = 0,
@@ -42,7 +43,7 @@ def rollout(
         noise: Observation noise, as in the paper.
         json: Print one JSON document instead of a table.
     """
-    platform = make(env, noise=noise)
+    platform = make(env, noise=noise, domain=domain)
     chosen = policies.find(policy, platform)
     if rollouts < 1:
         raise ValueError(f"--rollouts {rollouts}: ask for at least 1 rollout per domain.")

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
@@ -37,6 +37,12 @@ def choice(default: str, names: Sequence[str]) -> Any:
 def positional(metavar: str) -> Any:
     """The first argument, which a file may give instead."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint="(--config and --resume know it)")
+
+
+SeedFlag = Annotated[int | None, flag("0", "N", about="The same seed gives the same result.")]
+ResumeFlag = Annotated[
+    Path | None, flag("none", "DIR", about="A run directory to go on with; nothing else needs to be said.")
+]
 
 
 def settings_file(config: Path | None, out: Path | None, resume: Path | None) -> tuple[Path | None, Path | None]:

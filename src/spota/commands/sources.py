@@ -1,6 +1,6 @@
 """What people name on the command line: policies by file, run directory or controller, and domains by file.
 
-A platform, a policy or an optimizer of one's own is `file.py:name` or `module:name`.
+A platform, a policy or a solver of one's own is `file.py:name` or `module:name`.
 """
 
 from collections import Counter
@@ -22,14 +22,38 @@ from spota.sim import domain_set
 from spota.sim.domain import Domains
 from spota.sim.env import Platform, Policy
 from spota.sim.objects import is_reference, name_in
+from spota.sim.table_file import KEPT
 
 Named = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POLICY ...", help_behavior_hint="")]
 """Policies as a user names them, side by side."""
 
 
-def contestants(sources: Sequence[str], env: str | None, noise: bool = True) -> tuple[Platform, dict[str, Policy]]:
-    """The platform, and the policies under short names; policy files know their platform, controllers do not."""
-    platform = make(platform_named(sources, env), noise=noise)
+OtherTable = Annotated[
+    Path | None,
+    tyro.conf.arg(
+        metavar="TABLE",
+        help="Another table of distributions: a file (`spota envs ENV --write` writes one; .npz has rows), a fit, a "
+        "run that has one, or the platform's name for its own.",
+        help_behavior_hint="(default: the platform's own, or that of the run)",
+    ),
+]
+"""`--domain`, of every command that draws domains."""
+
+
+def named_table(domain: Path | None) -> str | None:
+    """The table as settings keep it."""
+    return None if domain is None else str(domain)
+
+
+def contestants(
+    sources: Sequence[str], env: str | None, noise: bool = True, domain: Path | None = None
+) -> tuple[Platform, dict[str, Policy]]:
+    """The platform, and the policies under short names; policy files know their platform, controllers do not.
+
+    Its table is the given one, or that of the runs; the platform's name means its own.
+    """
+    name = platform_named(sources, env)
+    platform = make(name, noise=noise, domain=table_named(sources, name, domain))
     found = [policies.find(source, platform) for source in sources]
     return platform, dict(zip(_labels(sources), found, strict=True))
 
@@ -39,6 +63,21 @@ def platform_named(sources: Sequence[str], env: str | None) -> str:
     if not sources:
         raise ValueError("No policy was given; write one or more run directories, policy files or controllers.")
     return env or _platform_of(sources)
+
+
+def table_named(sources: Sequence[str], platform: str, domain: Path | None) -> Path | None:
+    """The table that was named, or the one that all runs here were made with; None for the platform's own."""
+    if domain is not None:
+        return None if str(domain) == platform else domain
+    runs = [Path(source) for source in sources if (Path(source) / CONFIG).is_file()]
+    tables = {run: str(read_toml(run / CONFIG).get("domain_sha256", platform)) for run in runs}
+    if len(set(tables.values())) > 1:
+        own = next(run for run in runs if (run / KEPT).is_file())
+        raise ValueError(
+            f"{', '.join(map(str, runs))} were made with different tables; say which machines to compare on: --domain "
+            f"{own} for those of {own}, or --domain {platform} for the platform's own."
+        )
+    return next((run for run in runs if (run / KEPT).is_file()), None)
 
 
 def warn_of_clipping(env: Platform, found: Mapping[str, Policy]) -> None:

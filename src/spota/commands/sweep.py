@@ -13,7 +13,7 @@ from spota.analysis import evaluate
 from spota.analysis.evaluate import Axis, Sweep
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import Named, contestants, domains_of
+from spota.commands.sources import Named, OtherTable, contestants, domains_of
 from spota.files.atomic import plain, write_json
 from spota.sim.domain import count
 from spota.sim.env import Platform
@@ -42,6 +42,7 @@ def sweep(
     high2: Annotated[float | None, _given("where the distribution ends", "to2", "VALUE")] = None,
     points: Annotated[int | None, _given(f"21, or {MAP_POINTS} by {MAP_POINTS} for a map", metavar="N")] = None,
     others: Literal["nominal", "random"] = "nominal",
+    domain: OtherTable = None,
     on: Annotated[Path | None, _given("none", metavar="SET.json")] = None,
     rollouts: Annotated[int | None, _given(f"360, or {MAP_ROLLOUTS} for a map", metavar="N")] = None,
     noise: bool = True,
@@ -58,8 +59,7 @@ def sweep(
     Example: spota sweep runs/spota runs/ppo pd --param ball_mass --no-noise
 
     Args:
-        policies: Run directories, policy files, controllers (pd, lqr, energy) or FILE.py:NAME, which executes that
-            file; all for one platform.
+        policies: Run directories, policy files, controllers or FILE.py:NAME, which is executed; all for one platform.
         param: The parameter; `spota envs ENV` lists them.
         param2: A second parameter.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
@@ -78,7 +78,7 @@ def sweep(
         json: Print one JSON document instead of a table.
     """
     ends = _ends(param, (low, high), param2, (low2, high2))
-    platform, chosen = contestants(policies, env, noise)
+    platform, chosen = contestants(policies, env, noise, domain)
     rest: Any = others
     if on is not None:
         rest, platform = domains_of(on, platform)

@@ -13,6 +13,8 @@ from spota.commands.output import command, console, print_json, say, warn
 from spota.commands.progress import bar
 from spota.commands.running import (
     BETA,
+    ResumeFlag,
+    SeedFlag,
     choice,
     end,
     flag,
@@ -23,20 +25,33 @@ from spota.commands.running import (
     told_by,
     told_of_page,
 )
+from spota.commands.sources import OtherTable, named_table
 from spota.driver import drive, drive_training
-from spota.envs import make
 from spota.files.atomic import plain
 from spota.policies import Start
 from spota.polopt import FROM_CONTROLLER
 from spota.polopt.analytic import Analytic
+from spota.polopt.cma_es import SepCMAES
 from spota.polopt.ppo import PPO
 from spota.runs import plan, training
 from spota.runs.certifying import describe_result
-from spota.runs.config import ALGORITHMS, SOLVERS, Preset, from_flags
+from spota.runs.config import ALGORITHMS, SOLVERS, Preset, Table, from_flags
+from spota.runs.platforms import planned
 from spota.text import duration, suggest
 
 ALGORITHMS_AND_SPOTA = ("spota", *ALGORITHMS)
 START = f"controller on {', '.join(FROM_CONTROLLER)}; new on the others"
+
+MemoryFlag = Annotated[
+    int | None,
+    flag(
+        "1", "N", about="Let the policy act on the last N observations and its own actions between them; references "
+        "do, too."
+    ),
+]  # fmt: skip
+RecurrentFlag = Annotated[
+    int | None, flag("none", "UNITS", about="Give the network so many units that remember; references have them, too.")
+]
 
 
 def _names(settings: type) -> str:
@@ -47,7 +62,7 @@ SET_HELP = (
     "Settings as NAME=VALUE. With spota a name has a table before it: --set spota.n_c=10 candidate.iterations=100 "
     f"reference.iterations=50. spota has {_names(Spota)}. The optimizers, and the other algorithms without a table "
     f"(--set iterations=200 learning_rate=1e-3): ppo, udr and epopt have {_names(PPO)}; "
-    f"analytic has {_names(Analytic)}."
+    f"analytic has {_names(Analytic)}; cma has {_names(SepCMAES)}."
 )
 
 CONFIG_HELP = (
@@ -66,63 +81,61 @@ def train(
     max_minutes: Annotated[float | None, flag("no limit", "MINUTES")] = None,
     domains: Annotated[int | None, flag("2000, or 10 for ppo, udr and epopt", "N")] = None,
     nominal: bool = False,
-    seed: Annotated[int | None, flag("0", "N")] = None,
-    hidden: Annotated[tuple[int, ...], flag("16 16", "SIZE ...")] = (),
+    domain: OtherTable = None,
+    seed: SeedFlag = None,
+    hidden: Annotated[tuple[int, ...], flag("32 32, or 16 16 for ppo, udr and epopt", "SIZE ...")] = (),
+    memory: MemoryFlag = None,
+    recurrent: RecurrentFlag = None,
     start: Annotated[str | None, choice(START, get_args(Start))] = None,
     config: Annotated[Path | None, flag("none", "FILE.toml", about=CONFIG_HELP)] = None,
     settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
     out: Annotated[Path | None, flag("runs/ENV-ALGO-TIME", "DIR")] = None,
-    resume: Annotated[Path | None, flag("none", "DIR")] = None,
+    resume: ResumeFlag = None,
     tensorboard: bool = False,
     report: bool = True,
     json: bool = False,
 ) -> None:
     """Train a policy, and find out how much return it can lose on a domain that it has never seen.
 
-    SPOTA trains candidates on more and more random domains, compares each with references that were trained on other
-    ones, and ends when the upper bound on the gap between them is at most β. The run directory has the policy, its
-    certificate and every finished step. The same command with the same --out, or --resume DIR alone, continues a run
-    that was interrupted, and shows one that is finished. The exit code is 0 with or without a certificate, and 1 if the
-    page could not be written. Settings come from the preset, then from --config, then from the other flags.
+    SPOTA trains candidates on random domains, compares each with references that were trained on other ones, and ends
+    when the upper bound on the gap between them is at most β. The same command with the same --out, or --resume DIR
+    alone, continues a run that was interrupted. The exit code is 1 if the page could not be written. Settings come
+    from the preset, then from --config, then from the other flags.
 
     Args:
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
-        algo: spota (until certified); or once, without a certificate: default (the platform's best solver), ppo, udr
-            (PPO on fresh domains in every iteration), epopt (PPO on the worst rollouts), analytic (gradients).
-        preset: tuned (our settings), quick (the Cart-Pole in a few minutes, for a first look), or paper (the
-            paper's numbers and interval; with --solver ppo the paper's PPO, too).
+        algo: spota (until certified), or once: default, analytic (gradients), ppo, udr (on fresh domains), epopt.
+        preset: tuned (our settings), quick (for a first look), or paper (its numbers and interval).
         solver: What solves for candidates and references inside spota; one of your own is FILE.py:NAME.
         beta: The threshold of spota: the loss of return, on average, that is accepted.
-        max_minutes: spota begins no iteration after this time.
+        max_minutes: spota begins no iteration that would last longer than this, judging by the one before.
         domains: How many random training domains; not for spota, which has spota.n_c.
         nominal: Train on the nominal domain only, as often as there would be random ones; not for spota.
-        seed: The same seed gives the same result.
         hidden: Sizes of the network's hidden layers.
         start: What the network is before it is trained: new, or an imitation of the platform's classical controller.
-        out: The run directory.
-        resume: A run directory to go on with; nothing else needs to be said.
+        out: The run directory, with the policy, its certificate and every finished step.
         report: Write the page report.html of spota after every iteration and at the end.
-        tensorboard: Write curves for TensorBoard into the run directory, too.
+        tensorboard: Write curves for TensorBoard, too.
         json: Print one JSON document instead of words; progress stays on standard error.
     """
     file, directory = settings_file(config, out, resume)
     name = _algorithm(algo, env, file)
-    flags = {"env": env, "algo": name, "preset": preset, "seed": seed}
+    flags = {"env": env, "domain": named_table(domain), "algo": name, "preset": preset, "seed": seed}
     once = {"domains": domains, "nominal": nominal or None}
     if name == "spota":
         _refuse(once, "spota: write e.g. --set spota.n_c=10")
-        chosen = plan.resolve(file, {**flags, "solver": solver}, _layers(settings, beta, max_minutes, hidden, start))
+        told = plan.flag_tables(beta, max_minutes, hidden, memory=memory, recurrent=recurrent)
+        chosen = plan.resolve(file, {**flags, "solver": solver}, _layers(settings, told, start))
         return _until_certified(chosen, directory, tensorboard, report, json)
     _refuse({"solver": solver, "beta": beta, "max-minutes": max_minutes}, f"{name}: it is for --algo spota")
-    flags |= {**once, "hidden": hidden or None, "start": start, "optimizer": from_flags(settings)}
+    network = {"hidden": hidden or None, "memory": memory, "recurrent": recurrent, "start": start}
+    flags |= {**once, **network, "optimizer": from_flags(settings)}
     return _once(training.resolve(file, flags), directory, tensorboard, json)
 
 
-def _layers(
-    settings: tuple[str, ...], beta: float | None, max_minutes: float | None, hidden: tuple[int, ...], start: str | None
-) -> Sequence[plan.Layer]:
+def _layers(settings: tuple[str, ...], told: Table, start: str | None) -> Sequence[plan.Layer]:
     """What the flags say about SPOTA, each with its name."""
-    layers = [("--set", from_flags(settings)), ("the flags", plan.flag_tables(beta, max_minutes, hidden))]
+    layers = [("--set", from_flags(settings)), ("the flags", told)]
     return [*layers, ("--start", {"spota": {"start": start}})] if start else layers
 
 
@@ -148,7 +161,7 @@ def _refuse(given: dict[str, Any], why: str) -> None:
 
 
 def _until_certified(chosen: plan.Plan, out: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
-    env = make(chosen.env)
+    env = planned(chosen, out)
     directory = run_directory(out, f"{env.name}-spota", tensorboard)
     display = shown(directory, chosen.algo, env, chosen.spota.beta, tensorboard)
     done = drive(chosen, env, directory, display, page=report, warn=warn, page_bar=bar("the page"))
@@ -164,7 +177,7 @@ def _until_certified(chosen: plan.Plan, out: Path | None, tensorboard: bool, rep
 
 
 def _once(chosen: training.Training, out: Path | None, tensorboard: bool, json: bool) -> None:
-    env = make(chosen.env)
+    env = planned(chosen, out)
     directory = run_directory(out, f"{env.name}-{chosen.algo}", tensorboard)
     trained = drive_training(chosen, directory, shown(directory, chosen.algo, env, None, tensorboard), warn=warn)
     for warning in trained.warnings:

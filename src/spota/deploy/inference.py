@@ -2,12 +2,14 @@
 
 from typing import Any, Protocol, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from spota.deploy.plain import plain
 from spota.policies.contract import Contract
 from spota.policies.network import FNN, Linear
+from spota.sim.acting import remembers, stepping
 from spota.sim.env import Policy
 
 
@@ -26,7 +28,7 @@ def controller_of(policy: Policy, contract: Contract) -> Controller:
         return Network(policy)
     if isinstance(policy, Linear):
         return Gains(policy)
-    return Printed(policy, contract)
+    return Remembered(policy, contract) if remembers(policy) else Printed(policy, contract)
 
 
 class Network:
@@ -80,6 +82,43 @@ class Printed:
     def __call__(self, observation: np.ndarray, into: np.ndarray) -> None:
         """Write the command for this observation."""
         into[:] = self._act(*observation.tolist())
+        into *= self._half
+        into += self._middle
+
+
+class Remembered:
+    """A policy with memory, number by number; its memory begins anew with `reset`."""
+
+    def __init__(self, policy: Policy, contract: Contract):
+        """Print one step of it."""
+        start, step = stepping(policy)
+        leaves, structure = jax.tree.flatten(start(1))
+        d, sizes = len(contract.observations), [leaf.size for leaf in leaves]
+        self._first = [float(x) for leaf in leaves for x in np.ravel(leaf)]
+        self._memory: tuple[float, ...] = tuple(self._first)
+        self._actions = len(contract.actions)
+
+        def one(*x):
+            pieces = np.split(np.arange(d, d + sum(sizes)), np.cumsum(sizes)[:-1]) if sizes else []
+            past = [
+                jnp.stack([x[i] for i in piece]).reshape(leaf.shape).astype(leaf.dtype)
+                for piece, leaf in zip(pieces, leaves, strict=True)
+            ]
+            memory, action = step(jax.tree.unflatten(structure, past), jnp.stack(x[:d])[:, None])
+            return [action, *(leaf.astype(jnp.float32) for leaf in jax.tree.leaves(memory))]
+
+        self._act = plain(one, d + sum(sizes), f"the policy {type(policy).__name__}")
+        self._middle, self._half = _range(contract)
+
+    def reset(self) -> None:
+        """Remember nothing."""
+        self._memory = tuple(self._first)
+
+    def __call__(self, observation: np.ndarray, into: np.ndarray) -> None:
+        """Write the command for this observation, and remember."""
+        found = self._act(*observation.tolist(), *self._memory)
+        self._memory = found[self._actions :]
+        into[:] = found[: self._actions]
         into *= self._half
         into += self._middle
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import UInt32
 
 from spota.envs.gymnasium_machines import Loop, open_vector
-from spota.envs.gymnasium_processes import Crew
+from spota.envs.gymnasium_processes import Crew, processes_that_pay
 from spota.envs.gymnasium_recipe import WORDS, Ending, Recipe, construct, package, way_of
 from spota.envs.gymnasium_spaces import action_signals, decoder_of, observation_signals
 from spota.envs.gymnasium_stale import stale_after
@@ -25,6 +25,7 @@ from spota.sim.domain import DomainDistribution
 from spota.sim.effects import Effects
 from spota.sim.env import Signal
 from spota.sim.host import HostDomains, HostEnv, Machines
+from spota.sim.watchdog import WATCH
 from spota.text import suggest
 
 GLANCE = 200
@@ -45,8 +46,20 @@ class GymnasiumEnv(HostEnv):
     recipe: Recipe
     vector: bool
     start: Callable[[Any, Any], Any] | None
-    processes: int
-    time_limit: float
+    processes: int | None
+    time_limit: float  # type: ignore[misc]
+
+    @functools.cached_property
+    def workers(self) -> int:
+        """How many processes run machines side by side: as was said, or as pays."""
+        if self.processes is not None:
+            return self.processes
+        return processes_that_pay(self.recipe, self.domain, self.time_limit)
+
+    @property
+    def patience(self) -> float | None:
+        """Processes are asked for each machine; here, the watchdog looks."""
+        return None if not self.vector and self.workers > 1 else self.time_limit
 
     @property
     def way(self) -> str:
@@ -59,9 +72,9 @@ class GymnasiumEnv(HostEnv):
         if self.vector:
             return open_vector(self.recipe, self.start, columns, seeds)
         each = [{name: float(column[i]) for name, column in columns.items()} for i in range(seeds.size)]
-        if self.processes > 1 and seeds.size > 1:
+        if self.workers > 1 and seeds.size > 1:
             return self.crew.open(each, seeds.tolist())
-        return Loop(self.recipe, each, seeds.tolist(), self.idle)
+        return Loop(self.recipe, each, seeds.tolist(), self.idle, WATCH.begins)
 
     def stale(self, domain: Mapping[str, float]) -> list[str]:
         """What an environment still has from before, after ξ was applied to it: one sentence each."""
@@ -75,7 +88,7 @@ class GymnasiumEnv(HostEnv):
     @functools.cached_property
     def crew(self) -> Crew:
         """The processes, started when they are needed first."""
-        return Crew(self.recipe, self.processes, self.time_limit)
+        return Crew(self.recipe, self.workers, self.time_limit)
 
 
 def gymnasium(
@@ -95,7 +108,7 @@ def gymnasium(
     vector: bool = False,
     start: Callable[[Any, Any], Any] | None = None,
     reuse: bool = True,
-    processes: int = 1,
+    processes: int | None = None,
     time_limit: float = 60.0,
 ) -> GymnasiumEnv:
     """An environment of Gymnasium as a platform, to train, assess, sweep and explain on.
@@ -107,61 +120,58 @@ def gymnasium(
             reward=(-16.3, 0.0),
         )
 
-    ξ reaches it in one of three ways: `apply`; or, if the environment has an attribute `domain_parameters` with the
-    names, `reset(options={"domain": {…}})`; or, if the names are arguments of its constructor, a new environment per
-    domain. Parameters that the effects use (a delay, an offset) are not given to the environment.
+    ξ reaches it by `apply`; or, if the environment has `domain_parameters` with the names, by `reset(options={"domain":
+    {…}})`; or as arguments of its constructor. What the effects use (a delay, an offset) is not given to it.
 
     Args:
         env: An id, or a class or function that returns an environment; with `vector`, one that takes `num_envs`.
         domain: The table of distributions.
         reward: The lowest and the highest reward of a step; the bounds of a certificate rest on them.
-        apply: Called as apply(env, xi) before every reset; `env` is what was made, wrappers included, and `xi` has one
-            number per name. Of a vector environment, `xi` has arrays.
+        apply: apply(env, xi) before every reset; `xi` has a number per name, of a vector environment an array.
         observations: A `Signal` for each; needed where the space has no finite bounds.
-        actions: A `Signal` for each; by default the space's. Discrete(2) is one channel, above zero the second action;
-            Discrete(k) is k channels, of which the largest decides.
+        actions: A `Signal` for each; Discrete(2) is one channel, above zero the second action, Discrete(k) has k.
         dt: Seconds of a step; by default the environment's attribute `dt`.
         max_steps: Steps of an episode; by default the registered time limit.
-        ending: What `terminated` means: a failure or, if it is the goal, a success after which nothing more is earned.
-            With rewards below zero a failure is charged the lowest reward for every step that is left.
+        ending: What `terminated` means: a failure, charged the lowest reward if that is negative, or a success.
         effects: Noise, offset, delay and dead band between policy and environment.
         name: What the platform is called; by default the id.
         arguments: Further arguments of the constructor.
         vector: Run one vector environment of arrays instead of a loop: the id's own, or what `env` makes.
-        start: Of a vector environment, called as start(env, seeds) after the reset: sets every start state from its own
-            seed and returns the observations, one row a machine.
+        start: start(env, seeds) → observations: sets the start states of a vector environment after its reset.
         reuse: Use an environment again for other domains; False makes a new one for every episode.
-        processes: How many run machines side by side; it pays if a step takes more than a millisecond. The numbers do
-            not depend on it.
-        time_limit: Seconds after which a step in a process counts as hanging.
+        processes: How many run machines side by side; by default one per core if a step takes over a millisecond.
+        time_limit: Seconds after which a step counts as hanging.
     """
     called = name or (env if isinstance(env, str) else getattr(env, "__name__", type(env).__name__))
     _check_numbers(called, reward, dt, max_steps, processes, time_limit)
-    source = _vector_source(env, called, max_steps) if vector else env
-    told, effects = dict(arguments or {}), effects or Effects()
-    with _looked_at(source, told, vector, called) as (probe, seen_space, action_space):
-        own = tuple(p for p in domain if p not in effects.parameters)
+    effects, low, high = effects or Effects(), float(reward[0]), float(reward[1])
+    told = {"source": _vector_source(env, called, max_steps) if vector else env, "arguments": dict(arguments or {})}
+    told |= {"parameters": tuple(p for p in domain if p not in effects.parameters), "apply": apply, "ending": ending}
+    told |= {"name": called, "max_steps": max_steps, "floor": min(low, 0.0), "reuse": reuse}
+    recipe, facts = _examined(env, told, vector, observations, actions, dt)
+    kind = {"vector": vector, "start": start, "processes": processes, "time_limit": time_limit}
+    return GymnasiumEnv(domain, effects, **facts, min_reward=low, max_reward=high, recipe=recipe, **kind)
+
+
+def _examined(
+    env: str | Callable[..., Any],
+    told: Mapping[str, Any],
+    vector: bool,
+    observations: Sequence[Signal] | None,
+    actions: Sequence[Signal] | None,
+    dt: float | None,
+) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe from what was told and what one environment shows, and the facts of the platform."""
+    called, source = told["name"], told["source"]
+    with _looked_at(source, told["arguments"], vector, called) as (probe, seen_space, action_space):
         sensors = observation_signals(seen_space, observations, called, None if vector else _glance(probe, seen_space))
-        steps = max_steps or _max_steps(env, probe, called)
+        steps = told["max_steps"] or _max_steps(env, probe, called)
+        way = way_of(source, told["parameters"], told["apply"], probe, called)
         recipe = Recipe(
-            name=called,
-            source=source,
-            arguments=told,
-            parameters=own,
-            way=way_of(source, own, apply, probe, called),
-            apply=apply,
-            decode=decoder_of(action_space, called),
-            channels=len(sensors),
-            ending=ending,
-            max_steps=steps,
-            floor=min(float(reward[0]), 0.0),
-            reuse=reuse,
+            **{**told, "max_steps": steps}, way=way, decode=decoder_of(action_space, called), channels=len(sensors)
         )
         facts = {"name": called, "dt": dt or _dt(probe, called), "max_steps": steps, "observations": sensors}
-        facts |= {"actions": action_signals(action_space, actions, called)}
-    facts |= {"min_reward": float(reward[0]), "max_reward": float(reward[1])}
-    kind = {"vector": vector, "start": start, "processes": processes, "time_limit": time_limit}
-    return GymnasiumEnv(domain, effects, **facts, recipe=recipe, **kind)
+        return recipe, facts | {"actions": action_signals(action_space, actions, called)}
 
 
 @dataclass(frozen=True)
@@ -210,6 +220,10 @@ def _looked_at(
     package()
     try:
         probe = construct(source, {**arguments, "num_envs": 2} if vector else arguments)
+    except ImportError as error:
+        raise ValueError(
+            f"{called} needs the package {error.name}, which is not installed; type: pip install {error.name}"
+        ) from error
     except Exception as error:
         raise ValueError(f"{called} cannot be made: {type(error).__name__}: {error}{users_line(error)}.") from error
     spaces = [f"{'single_' if vector else ''}{kind}_space" for kind in ("observation", "action")]
@@ -258,7 +272,12 @@ def _max_steps(env: str | Callable[..., Any], probe: Any, called: str) -> int:
 
 
 def _check_numbers(
-    called: str, reward: tuple[float, float], dt: float | None, max_steps: int | None, processes: int, time_limit: float
+    called: str,
+    reward: tuple[float, float],
+    dt: float | None,
+    max_steps: int | None,
+    processes: int | None,
+    time_limit: float,
 ) -> None:
     low, high = reward
     if not (math.isfinite(low) and math.isfinite(high) and low < high):

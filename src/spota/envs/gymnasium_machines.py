@@ -50,7 +50,22 @@ class Episodes:
         return earned + np.where(failed, left * self.recipe.floor, 0.0), failed
 
 
-class Loop:
+class _Observed:
+    """Machines whose episodes say what is observed."""
+
+    _episodes: Episodes
+
+    def observe(self) -> Float[np.ndarray, "d n"]:
+        """The observations; of a machine that is over, its last one."""
+        return self._episodes.observation
+
+    @property
+    def diverged(self) -> Flags:
+        """Which machines have come to what is no number."""
+        return self._episodes.diverged
+
+
+class Loop(_Observed):
     """Single environments, stepped one after the other."""
 
     def __init__(
@@ -70,15 +85,6 @@ class Loop:
             self.close()
             raise
         self._episodes = Episodes(recipe, np.stack(first))
-
-    def observe(self) -> Float[np.ndarray, "d n"]:
-        """The observations; of a machine that is over, its last one."""
-        return self._episodes.observation
-
-    @property
-    def diverged(self) -> Flags:
-        """Which machines have come to what is no number."""
-        return self._episodes.diverged
 
     def step(self, command: Float[np.ndarray, "a n"], active: Flags) -> tuple[Reward, Flags]:
         """One step of every machine that is active and not over."""
@@ -105,6 +111,8 @@ class Loop:
         try:
             self._envs.append(self._idle.pop() if self._idle and self._recipe.keeps else self._recipe.make(xi))
             first = self._recipe.begin(self._envs[-1], xi, int(seed))
+        except MachineError:  # it hangs
+            raise
         except Exception as error:
             raise MachineError(i, raised("at its reset", error)) from error
         if first.shape != (self._recipe.channels,):
@@ -120,6 +128,8 @@ class Loop:
         try:
             observation, reward, terminated, truncated, _ = self._envs[i].step(action)
             observation = np.asarray(observation, float)
+        except MachineError:
+            raise
         except Exception as error:
             raise MachineError(i, raised(f"in step {t}", error)) from error
         if truncated and t < recipe.max_steps:
@@ -127,7 +137,7 @@ class Loop:
         return observation, float(reward), bool(terminated)
 
 
-class Vector:
+class Vector(_Observed):
     """One vector environment of arrays; ξ and starts are arrays, too."""
 
     def __init__(self, recipe: Recipe, env: Any, first: Float[np.ndarray, "n d"]):
@@ -135,20 +145,13 @@ class Vector:
         self._recipe, self._env = recipe, env
         self._episodes = Episodes(recipe, first)
 
-    def observe(self) -> Float[np.ndarray, "d n"]:
-        """The observations; of a machine that is over, its last one."""
-        return self._episodes.observation
-
-    @property
-    def diverged(self) -> Flags:
-        """Which machines have come to what is no number."""
-        return self._episodes.diverged
-
     def step(self, command: Float[np.ndarray, "a n"], active: Flags) -> tuple[Reward, Flags]:
         """One step of all; machines that are inactive move along, and nobody looks at them."""
         t, at = self._episodes.steps + 1, active & ~self._episodes.over
         try:
             observation, reward, terminated, truncated, _ = self._env.step(self._recipe.decode(command))
+        except MachineError:
+            raise
         except Exception as error:
             raise ValueError(raised(f"in step {t}", error)) from error
         if (np.asarray(truncated) & at).any() and t < self._recipe.max_steps:

@@ -1,7 +1,8 @@
 """Slow environments in processes: each has a share of the machines, and nobody notices which.
 
-The processes are new interpreters, never forks: jax has threads, which a fork would leave behind in the middle of what
-they do. They do not import the main script again either.
+How many there are is decided by what a step costs, unless someone says it. They are new interpreters, never forks: jax
+has threads, which a fork would leave behind in the middle of what they do. They do not import the main script again
+either.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import weakref
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
@@ -23,14 +25,57 @@ from jaxtyping import Float
 
 from spota.envs.gymnasium_machines import Flags, Loop, Reward
 from spota.envs.gymnasium_recipe import Recipe, Xi
+from spota.sim.domain import DomainDistribution
 from spota.sim.host import MachineError
 from spota.sim.objects import PREFIX
+from spota.sim.watchdog import watching
 
 PATIENCE = 120.0
 """Seconds that a process may take to start."""
 TURN = np.dtype([("machine", np.int64), ("count", np.int64)])
 """What a process tells all the time, without a message: whose turn it is, and how many turns there were."""
 CODE = "from spota.envs.gymnasium_processes import work; work()"
+
+
+PAYS = 1e-3
+"""Seconds of a step from which on a process is worth its messages."""
+TRIED = 0.2
+"""Seconds in which that is measured, about."""
+
+
+def processes_that_pay(recipe: Recipe, domain: DomainDistribution, time_limit: float) -> int:
+    """As many as there are cores if a step is slow, and one otherwise, or if the environment cannot travel."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with watching(time_limit, lambda error: f"{recipe.name} broke on its nominal domain: {error}."):
+        slow = cores > 1 and _step_seconds(recipe, domain) > PAYS
+    if not slow:
+        return 1
+    try:
+        _pickled(recipe)
+    except Exception:  # whatever its parts raise: a loop needs none of it
+        return 1
+    return cores
+
+
+def _step_seconds(recipe: Recipe, domain: DomainDistribution) -> float:
+    """Of one step of one environment, on the nominal domain, with one random action; the shortest of several."""
+    xi = {name: float(column[0]) for name, column in domain.nominal(1).items()}
+    env, times = recipe.make(xi), []
+    try:
+        recipe.begin(env, xi, 0)
+        action = env.action_space.sample()
+        until = time.perf_counter() + TRIED
+        while len(times) < 2 or (min(times) > PAYS / 4 and time.perf_counter() < until):
+            begun = time.perf_counter()
+            over = env.step(action)[2]
+            times.append(time.perf_counter() - begun)
+            if over:
+                recipe.begin(env, xi, 0)
+    except Exception:  # the machines will say it, with their domain
+        return 0.0
+    finally:
+        env.close()
+    return min(times)
 
 
 class Crew:

@@ -50,6 +50,7 @@ def mujoco(
     effects: Effects | None = None,
     name: str | None = None,
     at_once: int = 1024,
+    time_limit: float = 60.0,
 ) -> "MuJoCoEnv":
     """A MuJoCo model as a platform to train and certify on.
 
@@ -60,15 +61,13 @@ def mujoco(
         domain: What is random about it.
         targets: Where each parameter acts: `body/pole.mass`, `joint/slide.damping`, `geom/floor.friction[0]`,
             `actuator/u.gear[0] *` (times the compiled value), `opt.gravity[2] +`; several as a list; or a function
-            (MjSpec, value) that changes the model before it is compiled. Parameters of effects, and those that only
-            your own functions use, need none.
+            (MjSpec, value) that changes the model before it is compiled. What only effects or functions use has none.
         observations: What the policy sees: name, unit and usual range of each signal.
         observe: (simulations, ξ) → one row of n numbers for each signal.
         reward: (simulations, command, ξ) → n rewards, of the state before the step and the command [a, n] that acts.
         dt: Seconds between two decisions; a multiple of the model's timestep.
         max_steps: Decisions in an episode.
-        max_reward: No reward is above it.
-        min_reward: No reward is below it.
+        max_reward: No reward is above it, and none is below min_reward.
         failed: (simulations, ξ) → whether each of n episodes ends in failure here. A diverged one does in any case.
         start: (random numbers, qpos, qvel) → qpos and qvel of one machine; by default those of the model.
         control: (simulations, command, ξ) → one row of n numbers for each actuator; by default the command itself.
@@ -77,6 +76,7 @@ def mujoco(
         effects: Noise, delay, offset, dead band.
         name: What it is called; by default as the file is.
         at_once: Simulations side by side at most.
+        time_limit: Seconds after which a step of all of them counts as hanging.
     """
     package, spec = installed(), _spec(model)
     compiled = _compiled(spec)
@@ -84,8 +84,8 @@ def mujoco(
     here = MuJoCoEnv(
         domain=domain, effects=effects or Effects(), name=name or _name(model), dt=dt, max_steps=max_steps,
         max_reward=max_reward, min_reward=min_reward, observations=tuple(observations),
-        actions=tuple(actions) if actions is not None else _signals(compiled), at_once=at_once, spec=spec,
-        model_sha256=_digest(package, compiled), targets=dict(targets), derived=dict(derived or {}),
+        actions=tuple(actions) if actions is not None else _signals(compiled), at_once=at_once, time_limit=time_limit,
+        spec=spec, model_sha256=_digest(package, compiled), targets=dict(targets), derived=dict(derived or {}),
         substeps=_substeps(compiled, dt), functions=Functions(observe, reward, failed, start, control),
     )  # fmt: skip
     here.resolved  # noqa: B018, refuses targets that do not exist
@@ -115,6 +115,7 @@ class MuJoCoEnv(HostEnv):
     observations: tuple[Signal, ...]  # type: ignore[misc]
     actions: tuple[Signal, ...]  # type: ignore[misc]
     at_once: int  # type: ignore[misc]
+    time_limit: float  # type: ignore[misc]
     spec: Any
     model_sha256: str
     """Of the compiled model, meshes and all: part of the platform's identity."""

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, UInt32
 
 from spota.envs.mujoco_targets import writings
 from spota.sim.host import HostDomains, MachineError
+from spota.sim.watchdog import WATCH
 
 if TYPE_CHECKING:
     from spota.envs.mujoco import MuJoCoEnv
@@ -51,7 +52,7 @@ class MuJoCoMachines:
     def observe(self) -> Float[np.ndarray, "d n"]:
         """The ideal observation."""
         with np.errstate(all="ignore"):  # of machines that have diverged
-            return np.stack([np.asarray(row, np.float64) for row in self._env.functions.observe(self.sim, self._xi)])
+            return np.array(self._env.functions.observe(self.sim, self._xi), np.float64)  # of our own: it moves on
 
     def step(
         self, command: Float[np.ndarray, "a n"], active: Bool[np.ndarray, "n"]
@@ -61,7 +62,7 @@ class MuJoCoMachines:
         with np.errstate(all="ignore"):
             reward = np.array(told.reward(self.sim, command, xi), np.float64)
             rows = command if told.control is None else told.control(self.sim, command, xi)
-            self.sim.ctrl[:] = np.stack([np.asarray(row) for row in rows], axis=-1)
+            self.sim.ctrl[:] = np.asarray(rows).T
             ids = None if active.all() else np.flatnonzero(active)
             self._run(lambda: self.sim.step(ids, nstep=self._env.substeps, stage=self._stage))
             failed = (self.sim.warning[:, :, 1] > self._warned).any(axis=1)
@@ -76,6 +77,7 @@ class MuJoCoMachines:
         if draw is None:
             return
         for i, seed in enumerate(seeds):
+            WATCH.begins(i)
             rng = np.random.Generator(np.random.Philox(int(seed)))
             sim.qpos[i], sim.qvel[i] = draw(rng, sim.qpos[i].copy(), sim.qvel[i].copy())
 
@@ -100,6 +102,7 @@ def _recompiled(env: "MuJoCoEnv", domains: HostDomains) -> list[Any]:
     _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     models = []
     for machine in first:
+        WATCH.begins(int(machine))
         model = env.recompiled(domains, int(machine))
         one = {name: column[machine : machine + 1] for name, column in domains.items()}
         for field, entries, values in writings(model, env.drawn(one)):

@@ -80,10 +80,10 @@ def illustrative_example(seed: int = 0, seeds: int = 100, largest: int = 100, si
     return Example(n, best, candidate, true, gap, bias, sigma)
 
 
-def spota_on_the_catapult(seed: int = 0, settings: Spota | None = None, report: Listener | None = None) -> Result:
-    """SPOTA itself on the example, with the closed form as its optimizer: references are exact."""
+def spota_on_the_catapult(seed: int = 0, settings: Spota | None = None, listener: Listener | None = None) -> Result:
+    """SPOTA itself on the example, with the closed form as its solver: references are exact."""
     settings = settings or Spota(beta=10.0, n_J=1, growth="doubling", max_iterations=8)
-    return spota(jax.random.key(seed), make("catapult"), exact.catapult, settings, report=report)
+    return spota(jax.random.key(seed), make("catapult"), exact.catapult, settings, listener=listener)
 
 
 def _mean(values: np.ndarray) -> dict[str, float]:

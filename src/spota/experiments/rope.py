@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Key
 from numpy.polynomial import Polynomial
 
 from spota.polopt.rows import Score
-from spota.polopt.solve import Report, Solution
+from spota.polopt.solve import Solution, Watch
 from spota.polopt.solver import optimal, solves_all
 from spota.sim.domain import DomainDistribution, Parameter
 from spota.sim.effects import Effects
@@ -112,10 +112,10 @@ def best_pulls(
     env: Env,
     domains: dict[str, Float[Array, "P n"]],
     inits: Pull,
-    report: Report | None = None,
+    watch: Watch | None = None,
 ) -> Solution:
     """The best pull for each set of ropes; a `Solver` without any search."""
-    del keys, env, report
+    del keys, env, watch
     host = {name: np.asarray(column, np.float64) for name, column in domains.items()}
     best, limit = host["best"], limit_of(host)
     tried = np.concatenate([np.asarray(inits.pull, np.float64)[:, None], turning_points(best, limit)], axis=-1)

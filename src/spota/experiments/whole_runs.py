@@ -125,7 +125,7 @@ def runs_of(seed: int, kind: Kind, runs: int) -> Iterator[CountedRun]:
     for i in range(runs):
         heard: list[Event] = []
         key = jax.random.fold_in(jax.random.key(seed), i)
-        result = spota(key, rope(kind.weak), best_pulls, kind.settings, init=Pull(), report=heard.append)
+        result = spota(key, rope(kind.weak), best_pulls, kind.settings, init=Pull(), listener=heard.append)
         candidates = tuple(_candidates(heard, kind.weak))
         yield CountedRun(candidates, candidates[result.iteration - 1])
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from spota.policies.architecture import Architecture, Network, architecture_of, new_network
 from spota.policies.contract import Contract
 from spota.policies.controllers import CONTROLLERS, own_controller
 from spota.policies.energy import energy
@@ -9,8 +10,11 @@ from spota.policies.fingerprint import fingerprint
 from spota.policies.lqr import lqr
 from spota.policies.network import FNN, Linear, fnn
 from spota.policies.pd import pd
+from spota.policies.recurrent import Recurrent
+from spota.policies.stacked import Stacked
 from spota.policies.start import Start, first_policy
-from spota.policies.storage import load, save
+from spota.policies.storage import Stored, load, save
+from spota.sim.acting import remembers
 from spota.sim.checks import check_policy
 from spota.sim.env import Platform, Policy
 from spota.sim.objects import is_reference, named
@@ -19,9 +23,15 @@ from spota.text import suggest
 __all__ = [
     "CONTROLLERS",
     "FNN",
+    "Architecture",
     "Contract",
     "Linear",
+    "Network",
+    "Recurrent",
+    "Stacked",
     "Start",
+    "Stored",
+    "architecture_of",
     "energy",
     "find",
     "fingerprint",
@@ -29,6 +39,7 @@ __all__ = [
     "fnn",
     "load",
     "lqr",
+    "new_network",
     "own_controller",
     "pd",
     "save",
@@ -58,8 +69,12 @@ def find(source: str | Path, env: Platform) -> Policy:
 
 def _own(reference: str, env: Platform) -> Policy:
     """A policy in someone's file, if it fits the platform."""
-    policy = named(reference, callable, "a policy: a function observation → action, or an object that can be called")
-    if isinstance(policy, FNN | Linear):
+    policy = named(reference, _acts, "a policy: a function observation → action, or an object with start and step")
+    if isinstance(policy, Stored):
         policy.contract.check(env)
     check_policy(env, policy)
     return policy
+
+
+def _acts(found: object) -> bool:
+    return callable(found) or remembers(found)

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from spota.policies.network import FNN
+from spota.policies.architecture import Network
 from spota.sim import rollout
 from spota.sim.env import Platform, Policy, Signal
 from spota.text import percent
@@ -16,7 +16,7 @@ TRIED = 16
 
 def clipping_warning(env: Platform, policy: Policy, name: str = "the policy") -> str | None:
     """A warning about a policy that leaves [−1, 1] often; None for others, and for networks, which cannot."""
-    if isinstance(policy, FNN):
+    if isinstance(policy, Network):
         return None
     share, largest = _beyond(env, policy)
     if share < OFTEN:

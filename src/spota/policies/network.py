@@ -30,10 +30,7 @@ class FNN(eqx.Module):
 
     def features(self, observation: Float[Array, "d *n"]) -> Float[Array, "a *n"]:
         """What goes into the last tanh."""
-        x = jnp.clip(_column(self.contract.observation_scale, observation.ndim) * observation, -1.0, 1.0)
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            x = jnp.tanh(jnp.tensordot(weight, x, 1) + _column(bias, x.ndim))
-        return jnp.tensordot(self.weights[-1], x, 1) + _column(self.biases[-1], x.ndim)
+        return layered(self.weights, self.biases, scaled(self.contract, observation))
 
     def save(self, path: str | Path) -> Path:
         """Write a policy file; `spota.load` reads it."""
@@ -43,6 +40,20 @@ class FNN(eqx.Module):
     def hidden(self) -> tuple[int, ...]:
         """Sizes of the hidden layers."""
         return tuple(bias.shape[0] for bias in self.biases[:-1])
+
+
+def scaled(contract: Contract, observation: Float[Array, "d *n"]) -> Float[Array, "d *n"]:
+    """An observation in units of its sensors' usual ranges, clipped to them."""
+    return jnp.clip(_column(contract.observation_scale, observation.ndim) * observation, -1.0, 1.0)
+
+
+def layered(
+    weights: tuple[Float[Array, "_ _"], ...], biases: tuple[Float[Array, "_"], ...], x: Float[Array, "_ *n"]
+) -> Float[Array, "a *n"]:
+    """Layers with tanh between them, and without one at the end."""
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        x = jnp.tanh(jnp.tensordot(weight, x, 1) + _column(bias, x.ndim))
+    return jnp.tensordot(weights[-1], x, 1) + _column(biases[-1], x.ndim)
 
 
 class Linear(eqx.Module):
@@ -75,22 +86,6 @@ def fnn(key: Key[Array, ""], env: Platform, hidden: tuple[int, ...] = (16, 16)) 
         for k, gain, into, out in zip(jax.random.split(key, len(gains)), gains, sizes[:-1], sizes[1:], strict=True)
     )
     return FNN(weights, tuple(jnp.zeros(size) for size in sizes[1:]), Contract.of(env))
-
-
-def widened(network: FNN, new: FNN) -> FNN:
-    """The same policy in the larger layers of a new network; what is added does nothing yet, but can learn."""
-    wider = zip(network.hidden, new.hidden, strict=True)
-    if any(old > size for old, size in wider):
-        raise ValueError(f"A network of {network.hidden} does not fit into one of {new.hidden}; give larger layers.")
-    weights = tuple(_within(old, large) for old, large in zip(network.weights, new.weights, strict=True))
-    biases = tuple(large.at[: old.size].set(old) for old, large in zip(network.biases, new.biases, strict=True))
-    return FNN(weights, biases, new.contract)
-
-
-def _within(old: Float[Array, "out into"], large: Float[Array, "OUT INTO"]) -> Float[Array, "OUT INTO"]:
-    """Old units read what they read before, and nothing of the new ones; these read everything."""
-    out, into = old.shape
-    return large.at[:out].set(0.0).at[:out, :into].set(old)
 
 
 def _save(policy: FNN | Linear, path: str | Path) -> Path:

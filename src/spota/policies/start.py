@@ -5,13 +5,14 @@ that engineers have for it is a start that anyone can have, and a training gains
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, cast
 
 from jaxtyping import Array, Key
 
+from spota.policies.architecture import USUAL, Architecture, Network, new_network, remembering
 from spota.policies.controllers import own_controller
 from spota.policies.imitate import Round, imitate
-from spota.policies.network import FNN, fnn
+from spota.policies.network import FNN
 from spota.sim.env import Platform
 
 Start = Literal["new", "controller"]
@@ -23,10 +24,11 @@ def first_policy(
     key: Key[Array, ""],
     env: Platform,
     start: Start,
-    hidden: tuple[int, ...] = (16, 16),
-    report: Callable[[Round], None] | None = None,
-) -> FNN:
-    """The policy before the first update; `report` hears of every round of an imitation."""
+    architecture: Architecture = USUAL,
+    watch: Callable[[Round], None] | None = None,
+) -> Network:
+    """The policy before the first update; `watch` hears of every round of an imitation."""
     if start == "new":
-        return fnn(key, env, hidden)
-    return imitate(key, env, own_controller(env), hidden, rounds=ROUNDS, report=report).policy
+        return new_network(key, env, architecture)
+    found = imitate(key, env, own_controller(env), Architecture(architecture.hidden), rounds=ROUNDS, watch=watch)
+    return remembering(key, cast(FNN, found.policy), architecture)  # controllers act on what they see alone

@@ -17,10 +17,11 @@ from jaxtyping import Array, Float, Key, PyTree
 
 from spota.polopt.checks import at_least_one, positive
 from spota.polopt.optimizer import Optimizer
-from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
+from spota.polopt.rows import AXIS, Rows, Tree, all_rows, mean_over_devices, my_share
 from spota.polopt.smoothing import smoothed
 from spota.polopt.soap import scale_by_soap
 from spota.sim import randomness, rollout
+from spota.sim.acting import Act, acting_with, stepping
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env, Policy
 
@@ -132,7 +133,7 @@ class Analytic(Optimizer):
             return jax.value_and_grad(self.loss)(policy, env, rows)
         still = jnp.zeros((env.max_steps, len(env.actions), rows.keys.shape[0]))
         (value, seen), pull = jax.value_and_grad(self._nudged, argnums=3, has_aux=True)(policy, env, rows, still)
-        return value, _through_actions(policy, seen, _shortened(pull, self.outlier))
+        return value, _through_actions(policy, seen, _shortened(pull, self.outlier), self.horizon)
 
     def loss(self, policy: Policy, env: Env, rows: Rows) -> Float[Array, ""]:
         """Minus the mean return with barrier, a step."""
@@ -142,16 +143,15 @@ class Analytic(Optimizer):
         self, policy: Policy, env: Env, rows: Rows, nudges: Float[Array, "T a n"] | None
     ) -> tuple[Float[Array, ""], Float[Array, "T d n"] | None]:
         """The loss if something is added to every action, and what the policy saw."""
-        words = randomness.words(rows.keys)
-
-        begin = rollout.begin(env, rows.domains, rows.keys)
+        words, act = randomness.words(rows.keys), acting_with(policy)
+        begin = rollout.begin(env, act, rows.domains, rows.keys)
         free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
 
         @partial(jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names(*rollout.KEPT))
         def step(carry, now):
             (world, total), (t, nudge) = carry, now
-            act = rollout.acting_with(policy if nudge is None else lambda o: policy(o) + nudge)
-            world, step = rollout.advance(env, act, rows.domains, words, t, fading(world, self.horizon))
+            nudged = act if nudge is None else _with_nudge(act, nudge)
+            world, step = rollout.advance(env, nudged, rows.domains, words, t, fading(world, self.horizon))
             danger = rollout.danger(env, world.state, rows.domains)
             near = sum(jnp.maximum(d - f, 0.0) ** 2 for d, f in zip(danger, free, strict=True))
             total += step.reward - jnp.where(step.alive, self.barrier * near, 0.0)
@@ -183,25 +183,41 @@ def _shortened(pull: Float[Array, "T a n"], outlier: float) -> Float[Array, "T a
     return jnp.where(jnp.isfinite(length)[None, None], share * pull, 0.0)
 
 
-def _through_actions(policy: Policy, seen: Float[Array, "T d n"], pull: Float[Array, "T a n"]) -> Any:
-    """The gradient of the policy's parameters from that of its actions."""
+def _with_nudge(act: Act, nudge: Float[Array, "a n"]) -> Act:
+    """The same with something added to the action, of which the policy's memory does not hear."""
+
+    def choose(key, t, memory, observation):
+        memory, action = act.choose(key, t, memory, observation)
+        return memory, action + nudge
+
+    return Act(act.start, choose)
+
+
+def _through_actions(
+    policy: Policy, seen: Float[Array, "T d n"], pull: Float[Array, "T a n"], horizon: int | None
+) -> Any:
+    """The gradient of the policy's parameters from that of its actions, on what it saw."""
 
     def pulled(policy):
-        def step(total, now):
-            observation, pull = now
-            return total + (pull * policy(observation)).sum(), None
+        start, step = stepping(policy)
 
-        return jax.lax.scan(step, jnp.zeros(()), (jax.lax.stop_gradient(seen), pull))[0]
+        def pulled_step(carry, now):
+            (memory, total), (observation, pull) = carry, now
+            memory, action = step(fading(memory, horizon), observation)
+            return (memory, total + (pull * action).sum()), None
+
+        begin = start(seen.shape[-1]), jnp.zeros(())
+        return jax.lax.scan(pulled_step, begin, (jax.lax.stop_gradient(seen), pull))[0][1]
 
     return jax.grad(pulled)(policy)
 
 
-def fading(world: rollout.World, horizon: int | None) -> rollout.World:
-    """The same world, through which a gradient passes on its way back with 1 − 1/horizon of its size, nearly."""
+def fading(numbers: Tree, horizon: int | None) -> Tree:
+    """The same numbers, through which a gradient passes on its way back with 1 − 1/horizon of its size, nearly."""
     if horizon is None:
-        return world
-    numbers, others = eqx.partition(world, eqx.is_inexact_array)
-    return eqx.combine(_faded(numbers, math.exp(-1 / horizon)), others)
+        return numbers
+    inexact, others = eqx.partition(numbers, eqx.is_inexact_array)
+    return eqx.combine(_faded(inexact, math.exp(-1 / horizon)), others)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))

@@ -1,4 +1,4 @@
-"""What is checked of every optimizer: its settings, and the kind of what it returns."""
+"""What is checked of every solver: its settings, and the kind of what it returns."""
 
 from typing import Any
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.envs.catapult import MAX_EXTENSION, Catapult, mean_return, sample_optimum
 from spota.policies.network import FNN
-from spota.polopt.optimizer import Report, Solution
+from spota.polopt.optimizer import Solution, Watch
 from spota.polopt.rows import Score
 from spota.polopt.solver import optimal, solves_all
 from spota.sim.env import Env
@@ -29,12 +29,14 @@ def catapult(
     env: Env,
     domains: dict[str, Float[Array, "P n"]],
     inits: FNN,
-    report: Report | None = None,
+    watch: Watch | None = None,
 ) -> Solution:
     """The best extension for each set of planets, eq_ill_exmpl_polparamopt; a `Solver` without any search."""
-    del keys, report
+    del keys, watch
     if not isinstance(env, Catapult):
         raise ValueError(f"The closed form is the catapult's; {env.name} needs an optimizer, e.g. Analytic().")
+    if not isinstance(inits, FNN):
+        raise ValueError("An episode of the catapult has one step, of which there is nothing to remember.")
     planets = np.asarray(domains["planet"], np.float64)
     venus, n = planets.sum(-1), planets.shape[-1]
     theta = sample_optimum(n - venus, venus)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from spota.polopt.rows import Rows
 from spota.sim import randomness, rollout
+from spota.sim.acting import Act, without_memory
 from spota.sim.env import Env
 from spota.sim.host import HostEnv
 from spota.sim.host_groups import group_steps
@@ -42,14 +43,14 @@ class Experience(eqx.Module):
     survived: Bool[Array, "n"]
 
 
-def exploring(actor: Actor) -> rollout.Act:
+def exploring(actor: Actor) -> Act:
     """Act with noise, drawn from the rollout's own key."""
 
-    def act(key, t, observation):
+    def choose(key, t, observation):
         noise = randomness.normals(key, t, EXPLORATION_STREAM, actor.log_std.shape[0])
         return actor.policy(observation) + jnp.exp(actor.log_std)[:, None] * noise
 
-    return act
+    return without_memory(choose)
 
 
 def explore(env: Env, rows: Rows, actor: Actor) -> Experience:
@@ -60,7 +61,7 @@ def explore(env: Env, rows: Rows, actor: Actor) -> Experience:
         after, step = rollout.advance(env, act, rows.domains, words, t, world)
         return after, (step.observation, world.ideal, step.action, step.reward, step.alive)
 
-    start = rollout.begin(env, rows.domains, rows.keys)
+    start = rollout.begin(env, act, rows.domains, rows.keys)
     world, steps = jax.lax.scan(body, start, jnp.arange(env.max_steps))
     return Experience(*steps, world.ideal, world.alive)
 

@@ -13,9 +13,9 @@ from spota.polopt.compiled_steps import evaluation_rows
 from spota.polopt.mesh import on_shards
 from spota.polopt.optimizer import Best, Optimizer
 from spota.polopt.rows import Rows, Score
+from spota.sim.acting import acting_with
 from spota.sim.host import HostEnv
 from spota.sim.host_groups import group_returns
-from spota.sim.rollout import acting_with
 
 ProblemDomains = dict[str, Float[Array, "P n"]]
 
@@ -31,7 +31,7 @@ def begin(
 ) -> tuple[PyTree, Best]:
     """The learners' states, and the starts as the best so far."""
     start, objective = _scores(optimizer, env, k_evaluate, domains, inits)
-    return _learners(optimizer, env, mesh, k_begin, inits), Best(inits, objective, start, start)
+    return learners(optimizer, env, mesh, k_begin, inits), Best(inits, objective, start, start)
 
 
 def update(
@@ -79,7 +79,8 @@ def _evaluated_on(optimizer: Optimizer, env: HostEnv, keys: Key[Array, "P"], dom
 
 
 @eqx.filter_jit
-def _learners(optimizer: Optimizer, env: HostEnv, mesh: Mesh, keys: Key[Array, "P"], inits: Any) -> PyTree:
+def learners(optimizer: Optimizer, env: HostEnv, mesh: Mesh, keys: Key[Array, "P"], inits: Any) -> PyTree:
+    """The states of all learners before the first update."""
     return on_shards(mesh, lambda key, init: optimizer.begin(key, env, init), keys, inits)
 
 

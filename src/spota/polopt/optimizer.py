@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -32,6 +32,9 @@ class Optimizer(abc.ABC):
     """How many updates between two evaluations."""
     fresh_domains: bool = False
     """Whether every update draws new domains from the environment's distribution."""
+
+    with_memory: ClassVar[bool] = True
+    """Whether it can train policies that remember."""
 
     @abc.abstractmethod
     def begin(self, key: Key[Array, ""], env: Platform, policy: Any) -> PyTree:
@@ -89,6 +92,20 @@ def refuse_host(optimizer: Optimizer, env: Platform) -> None:
         )
 
 
+def trains_memory(solver: Any) -> bool:
+    """Whether it can train policies that remember; somebody's own function is believed to."""
+    return getattr(solver, "with_memory", True)
+
+
+def refuse_memory(solver: Any) -> None:
+    """Refuse a solver that cannot train policies with a memory."""
+    if not trains_memory(solver):
+        raise ValueError(
+            f"{type(solver).__name__} learns from single observations, so it cannot train a policy with a memory; "
+            "train with --solver analytic, or leave the memory out."
+        )
+
+
 class Best(eqx.Module):
     """The best policy so far, what makes it the best, its score on its own domains, and the start's."""
 
@@ -124,4 +141,4 @@ class Progress:
     metrics: dict[str, np.ndarray]
 
 
-Report = Callable[[Progress], None]
+Watch = Callable[[Progress], None]

@@ -6,7 +6,7 @@ down again (docs/results.md).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import equinox as eqx
 import jax
@@ -21,9 +21,10 @@ from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.experience import Actor, Experience, explore, explore_on_host
 from spota.polopt.gae import advantages
 from spota.polopt.mesh import on_shards
-from spota.polopt.optimizer import Optimizer
+from spota.polopt.optimizer import Optimizer, refuse_memory
 from spota.polopt.rows import AXIS, Rows, all_rows, my_share, sum_over_devices
 from spota.polopt.smoothing import smoothed
+from spota.sim.acting import remembers
 from spota.sim.domain import Domains
 from spota.sim.env import Platform
 from spota.sim.host import HostEnv
@@ -70,6 +71,8 @@ class Batch(eqx.Module):
 @dataclass(frozen=True)
 class PPO(Optimizer):
     """The defaults are the *tuned* setting; `PPO.paper()` has the paper's numbers."""
+
+    with_memory: ClassVar[bool] = False
 
     iterations: int = 60
     """Updates of the batch."""
@@ -133,9 +136,14 @@ class PPO(Optimizer):
 
     def begin(self, key: Key[Array, ""], env: Platform, policy: FNN) -> PPOState:
         """A new critic, a new optimizer, exploration as at the start."""
+        self._check(policy)
         actor = Actor(policy, jnp.full(len(env.actions), np.log(self.initial_std), jnp.float32))
         nets = Nets(actor, new_critic(key, policy))
         return PPOState(nets, self._optimizer().init(cast(Any, nets)), jnp.int32(0))
+
+    def _check(self, policy: Any) -> None:
+        if remembers(policy):
+            refuse_memory(self)
 
     def update(self, env: Platform, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect rollouts on the domains and learn from them."""
@@ -168,7 +176,7 @@ class PPO(Optimizer):
         self, env: HostEnv, mesh: Mesh, rows: Rows, keys: Key[Array, "P"], states: PPOState
     ) -> tuple[PPOState, dict]:
         """Collect these rows of all problems and learn from them."""
-        return _learned(self, env, mesh, keys, explore_on_host(env, rows, states.nets.actor), states)
+        return learned(self, env, mesh, keys, explore_on_host(env, rows, states.nets.actor), states)
 
     def fit(self, batch: Batch, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """All updates of an iteration; each pass takes the time steps in another order."""
@@ -214,9 +222,10 @@ def tried_rows(
 
 
 @eqx.filter_jit
-def _learned(
+def learned(
     ppo: PPO, env: Platform, mesh: Mesh, keys: Key[Array, "P"], seen: Experience, states: PPOState
 ) -> tuple[PPOState, dict]:
+    """What an update makes of the experience of all problems: one program."""
     return on_shards(mesh, lambda key, own, state: ppo.learn_from(env, my_share(own), key, state), keys, seen, states)
 
 

@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PyTree
 
 from spota.sim import rollout
+from spota.sim.acting import Act, acting_with
 from spota.sim.domain import Domains, count, repeat
 from spota.sim.env import Env, Policy
 from spota.stats.bounds import worst_mean
@@ -61,11 +62,11 @@ def mean_over_devices(tree: Tree) -> Tree:
 
 def score(env: Env, policy: Policy, rows: Rows, worst_share: float) -> tuple[Score, Float[Array, ""]]:
     """Evaluate the mean policy on all rows; and the mean return of the worst share of them."""
-    every, survival = returns_of_all(env, rollout.acting_with(policy), rows)
+    every, survival = returns_of_all(env, acting_with(policy), rows)
     return Score(every.mean(), survival), worst_mean(every, worst_share)
 
 
-def returns_of_all(env: Env, act: rollout.Act, rows: Rows) -> tuple[Float[Array, "n"], Float[Array, ""]]:
+def returns_of_all(env: Env, act: Act, rows: Rows) -> tuple[Float[Array, "n"], Float[Array, ""]]:
     """The return of every row and the share that survived: each device runs its share and hears of all."""
     mine = my_share(rows)
     total, alive = rollout.summed(env, act, mine.domains, mine.keys)

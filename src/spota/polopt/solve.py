@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.polopt import compiled_steps, host_steps
 from spota.polopt.mesh import mesh_for
-from spota.polopt.optimizer import Best, Optimizer, Progress, Report, Solution, refuse_host
+from spota.polopt.optimizer import Best, Optimizer, Progress, Solution, Watch, refuse_host
 from spota.polopt.rows import Score
 from spota.sim.domain import Domains
 from spota.sim.env import Platform
@@ -24,12 +24,12 @@ from spota.sim.rollout import check
 
 
 def solve(
-    optimizer: Optimizer, key: Key[Array, ""], env: Platform, domains: Domains, init: Any, report: Report | None = None
+    optimizer: Optimizer, key: Key[Array, ""], env: Platform, domains: Domains, init: Any, watch: Watch | None = None
 ) -> Solution:
     """Solve one problem: the domains [n], from the policy `init`."""
     problems = {name: column[None] for name, column in domains.items()}
     inits = jax.tree.map(lambda x: x[None], init)
-    many = solve_many(optimizer, key[None], env, problems, inits, report)
+    many = solve_many(optimizer, key[None], env, problems, inits, watch)
     return Solution(**{k: v if k == "evaluated_at" else jax.tree.map(lambda x: x[0], v) for k, v in vars(many).items()})
 
 
@@ -39,7 +39,7 @@ def solve_many(
     env: Platform,
     domains: dict[str, Float[Array, "problems n"]],
     inits: Any,
-    report: Report | None = None,
+    watch: Watch | None = None,
 ) -> Solution:
     """Solve several problems of n domains each as one program; a problem's result does not depend on the others."""
     refuse_host(optimizer, env)
@@ -61,8 +61,8 @@ def solve_many(
             best, now = steps.evaluate(*setting, k_evaluate, domains, states, best)
             history.append(now)
             at.append(iteration)
-        if report is not None:
-            report(_progress(optimizer, env, domains, iteration, history[-1], best, metrics))
+        if watch is not None:
+            watch(_progress(optimizer, env, domains, iteration, history[-1], best, metrics))
     curve, survival = (np.stack([np.asarray(getattr(s, f)) for s in history], -1) for f in ("returns", "survival"))
     return Solution(
         best.policy,

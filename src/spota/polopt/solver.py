@@ -1,6 +1,6 @@
-"""What SPOTA asks of an optimizer: solve several problems, each a set of domains and a start, with one call.
+"""What SPOTA asks of a solver: solve several problems, each a set of domains and a start, with one call.
 
-An optimizer of one's own is a function of one problem, in whatever language and with whatever library:
+A solver of one's own is a function of one problem, in whatever language and with whatever library:
 
 def solve(key, env, domains, start):   # domains by name, n values each; start is a policy
     ...
@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from spota.polopt.checks import refuse_another_kind, refuse_nan
-from spota.polopt.optimizer import Optimizer, Progress, Report, Solution, evaluations_of_each, refuse_host
+from spota.polopt.optimizer import Optimizer, Progress, Solution, Watch, evaluations_of_each, refuse_host
 from spota.polopt.rows import Score
 from spota.polopt.solve import solve_many
 from spota.sim import rollout
@@ -43,7 +43,7 @@ class Solver(Protocol):
         env: Any,
         domains: dict[str, Float[Array, "P n"]],
         inits: Any,
-        report: Report | None = None,
+        watch: Watch | None = None,
         /,
     ) -> Solution:
         """Problem p is `domains[…][p]`, from the policy `inits[p]` with fresh optimizer state."""
@@ -51,16 +51,16 @@ class Solver(Protocol):
 
 
 Solve = Callable[[Key[Array, ""], Any, Domains, Any], Any]
-"""(key, platform, domains, start) → policy: an optimizer of one's own, for one problem."""
-AnyOptimizer = Optimizer | Solver | Solve
+"""(key, platform, domains, start) → policy: a solver of one's own, for one problem."""
+AnySolver = Optimizer | Solver | Solve
 ARGUMENTS = ("key", "env", "domains", "start")
 
 
-def as_solver(optimizer: AnyOptimizer) -> Solver:
-    """An optimizer as a solver; a function of one problem is called for each of them."""
-    if isinstance(optimizer, Optimizer):
-        return cast(Solver, partial(solve_many, optimizer))
-    return cast(Solver, optimizer if _solves_all(optimizer) else partial(one_by_one, optimizer))
+def as_solver(solver: AnySolver) -> Solver:
+    """A solver of any kind as one of several problems; a function of one problem is called for each of them."""
+    if isinstance(solver, Optimizer):
+        return cast(Solver, partial(solve_many, solver))
+    return cast(Solver, solver if _solves_all(solver) else partial(one_by_one, solver))
 
 
 def solves_all(solver: S) -> S:
@@ -75,37 +75,37 @@ def optimal(solver: S) -> S:
     return solver
 
 
-def is_optimal(optimizer: AnyOptimizer) -> bool:
+def is_optimal(solver: AnySolver) -> bool:
     """Whether it was said to find the optimum of every problem."""
-    return getattr(optimizer, "optimal", False)
+    return getattr(solver, "optimal", False)
 
 
-def with_effort(optimizer: AnyOptimizer, factor: int) -> AnyOptimizer | None:
-    """The same optimizer with `factor` times its iterations; None for a solver that does not say how many it has."""
-    if not is_dataclass(optimizer) or "iterations" not in {f.name for f in fields(optimizer)}:
+def with_effort(solver: AnySolver, factor: int) -> AnySolver | None:
+    """The same solver with `factor` times its iterations; None for a solver that does not say how many it has."""
+    if not is_dataclass(solver) or "iterations" not in {f.name for f in fields(solver)}:
         return None
-    settings = cast(Any, optimizer)
+    settings = cast(Any, solver)
     return replace(settings, iterations=factor * settings.iterations)
 
 
-def check_optimizer(optimizer: Any, env: Platform) -> None:
-    """Refuse what is no optimizer, and settings that do not fit the platform, before any work begins."""
-    if isinstance(optimizer, Optimizer):
-        refuse_host(optimizer, env)
-        optimizer.check(env)
-    elif isinstance(optimizer, type):
-        raise ValueError(f"{name_of(optimizer)} is a class; give an object of it: {name_of(optimizer)}().")
-    elif not callable(optimizer):
+def check_solver(solver: Any, env: Platform) -> None:
+    """Refuse what is no solver, and settings that do not fit the platform, before any work begins."""
+    if isinstance(solver, Optimizer):
+        refuse_host(solver, env)
+        solver.check(env)
+    elif isinstance(solver, type):
+        raise ValueError(f"{name_of(solver)} is a class; give an object of it: {name_of(solver)}().")
+    elif not callable(solver):
         raise ValueError(
-            f"{optimizer!r} is no optimizer; give a function solve({', '.join(ARGUMENTS)}) that returns a policy."
+            f"{solver!r} is no solver; give a function solve({', '.join(ARGUMENTS)}) that returns a policy."
         )
-    elif not _solves_all(optimizer):
-        _check_arguments(optimizer)
+    elif not _solves_all(solver):
+        _check_arguments(solver)
 
 
-def name_of(optimizer: Any) -> str:
+def name_of(solver: Any) -> str:
     """What its author calls it."""
-    return getattr(optimizer, "__qualname__", type(optimizer).__qualname__)
+    return getattr(solver, "__qualname__", type(solver).__qualname__)
 
 
 def one_by_one(
@@ -114,20 +114,20 @@ def one_by_one(
     env: Platform,
     domains: dict[str, Float[Array, "P n"]],
     inits: Any,
-    report: Report | None = None,
+    watch: Watch | None = None,
 ) -> Solution:
     """Solve one problem after the other with a function that solves one."""
     solved: list[Solution] = []
     for p, key in enumerate(keys):
         problem = {name: column[p] for name, column in domains.items()}
         solved.append(_solved(solve, key, env, problem, jax.tree.map(lambda x, p=p: x[p], inits)))
-        if report is not None:
-            report(_progress(solved, keys.shape[0], env, count(problem)))
+        if watch is not None:
+            watch(_progress(solved, keys.shape[0], env, count(problem)))
     return _stacked(solved)
 
 
-def _solves_all(optimizer: Any) -> bool:
-    return getattr(optimizer, "solves_all", False)
+def _solves_all(solver: Any) -> bool:
+    return getattr(solver, "solves_all", False)
 
 
 def _check_arguments(solve: Callable[..., Any]) -> None:
@@ -138,7 +138,7 @@ def _check_arguments(solve: Callable[..., Any]) -> None:
     except TypeError as error:
         name = name_of(solve)
         raise ValueError(
-            f"{name}{signature} cannot be called with ({', '.join(ARGUMENTS)}): {error}; an optimizer takes these "
+            f"{name}{signature} cannot be called with ({', '.join(ARGUMENTS)}): {error}; a solver takes these "
             f"four, solves one problem and returns a policy."
         ) from error
 

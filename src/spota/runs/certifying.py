@@ -18,7 +18,7 @@ from spota.certify.assessment import Assessment, assess_policy
 from spota.certify.certificate import Certificate
 from spota.certify.events import Assessed, Event, Listener, Solving
 from spota.certify.procedure import Memo, block_directory, compute
-from spota.policies import FNN, Linear
+from spota.policies import Stored
 from spota.policies.controllers import Beside, beside_controller
 from spota.runs.directory import Run
 from spota.runs.plan import Plan
@@ -32,12 +32,12 @@ FIGURES = (
 """What metrics.jsonl and result.json say about an iteration; its certificate says all."""
 
 
-def run_spota(plan: Plan, env: Platform, run: Run | None = None, report: Listener | None = None) -> Result:
+def run_spota(plan: Plan, env: Platform, run: Run | None = None, listener: Listener | None = None) -> Result:
     """Algorithm 1 as planned."""
-    memo, listener = _kept(run, report)
+    memo, listener = _kept(run, listener)
     result = spota(
         jax.random.key(plan.seed), env, plan.candidate, plan.spota,
-        references=plan.reference, memo=memo, report=listener,
+        reference_solver=plan.reference, memo=memo, listener=listener,
     )  # fmt: skip
     if run is not None:
         run.write_json(
@@ -62,14 +62,14 @@ def run_assessment(
     env: Platform,
     policy: Policy,
     run: Run | None = None,
-    report: Listener | None = None,
+    listener: Listener | None = None,
     against: Mapping[str, Policy] | None = None,
 ) -> Assessment:
     """A certificate for a policy that exists already, as planned; `against` has the known policies by name."""
-    memo, listener = _kept(run, report)
+    memo, listener = _kept(run, listener)
     found = assess_policy(
         jax.random.key(plan.seed), env, policy, plan.reference, plan.spota,
-        candidate=plan.candidate, against=against, memo=memo, report=listener,
+        candidate_solver=plan.candidate, against=against, memo=memo, listener=listener,
     )  # fmt: skip
     if run is not None:
         run.write_json("result.json", describe_assessment(plan, found))
@@ -113,18 +113,18 @@ def figures(certificate: Certificate) -> dict[str, Any]:
     return {name: getattr(certificate, name) for name in FIGURES}
 
 
-def _kept(run: Run | None, report: Listener | None) -> tuple[Memo, Listener | None]:
-    """A memo and a listener that keep everything in the directory; `report` hears of it when it is written."""
+def _kept(run: Run | None, listener: Listener | None) -> tuple[Memo, Listener | None]:
+    """A memo and a listener that keep everything in the directory; `listener` hears of it when it is written."""
     if run is None:
-        return compute, report
+        return compute, listener
 
     def listen(event: Event) -> None:
         if isinstance(event, Solving):
             run.log(**progress_figures(event.progress))
         elif isinstance(event, Assessed):
             _publish(run, event)
-        if report is not None:
-            report(event)
+        if listener is not None:
+            listener(event)
 
     return lambda name, block: run.block(name, lambda: _logged(run, block())), listen
 
@@ -139,7 +139,7 @@ def _logged(run: Run, arrays: dict[str, Any]) -> dict[str, Any]:
 def _publish(run: Run, event: Assessed) -> None:
     """What someone who looks into the directory after an iteration finds there."""
     run.write_json(f"{block_directory(event.iteration)}/certificate.json", event.certificate.to_dict())
-    if isinstance(event.policy, FNN | Linear):
+    if isinstance(event.policy, Stored):
         with run.writing("policy.npz") as path:
             policies.save(event.policy, path)
     run.write_json("certificate.json", event.best.to_dict())

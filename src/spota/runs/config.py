@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from spota.envs.catapult import Catapult
 from spota.files import documents
-from spota.polopt import default_solver, exact, reference_solver, tuned_ppo
+from spota.polopt import cma_es, default_solver, exact, reference_solver, tuned_ppo
 from spota.polopt.analytic import Analytic
 from spota.polopt.epopt import EPOpt
 from spota.polopt.ppo import PPO
@@ -43,7 +43,7 @@ def to_dict(settings: Any) -> Table:
 
 
 def plain(value: Any) -> Any:
-    """A setting as TOML can say it; an optimizer that is a function becomes its name."""
+    """A setting as TOML can say it; a solver that is a function becomes its name."""
     if is_dataclass(value):
         return to_dict(value)
     if isinstance(value, Mapping):
@@ -98,8 +98,10 @@ ALGORITHMS: dict[str, Callable[[Platform], Any]] = {
     "analytic": lambda _: Analytic(),
 }
 """Optimizers by name; each may fit its settings to the platform."""
-SOLVERS = ("default", "ppo", "epopt", "analytic")
+SOLVERS = ("default", "ppo", "epopt", "analytic", "cma")
 """Those that can work inside SPOTA: they solve for the domains that they are given."""
+FROM_NEW = 0.5
+"""The first step of sep-CMA-ES from a new network, whose weights are about as large."""
 Preset = Literal["tuned", "quick", "paper"]
 
 
@@ -118,16 +120,19 @@ def optimizer(name: str, env: Platform, preset: Preset = "tuned") -> Any:
 
 
 def solvers(name: str, env: Platform, preset: Preset = "tuned") -> tuple[Any, Any]:
-    """The optimizers of that name inside SPOTA, the candidate's and the references'.
+    """The solvers of that name inside SPOTA, the candidate's and the references'.
 
     `default` is the platform's best, and the closed form where there is one; `file.py:name` is someone's own. `paper`
     has the paper's numbers for those that the paper used, and ours for others.
     """
     if is_reference(name):
-        own = named(name, _may_solve, "an optimizer: a function solve(key, env, domains, start) that returns a policy")
+        own = named(name, _may_solve, "a solver: a function solve(key, env, domains, start) that returns a policy")
         return own, own
     if name not in SOLVERS:
         raise ValueError(f"There is no solver {name!r}; {suggest(name, SOLVERS)} Your own is FILE.py:NAME.")
+    if name == "cma":
+        cma_es.installed()
+        return cma_es.SepCMAES(step=FROM_NEW), cma_es.SepCMAES()
     if name != "default":
         tuned = ALGORITHMS[name](env)
         one = tuned.paper() if preset == "paper" and hasattr(tuned, "paper") else tuned

@@ -1,16 +1,33 @@
-"""What a certificate costs on a host environment: steps to simulate, and about how long this machine takes for them."""
+"""What a certificate costs on a host environment: what is simulated and learned, and how long this machine takes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import jax
 
 from spota.certify.looks import PILOT
+from spota.policies import fnn
 from spota.polopt.epopt import EPOpt
+from spota.polopt.learning_time import learning_seconds
 from spota.polopt.optimizer import Optimizer
+from spota.polopt.ppo import PPO
+from spota.polopt.solver import with_effort
 from spota.runs.plan import Plan
 from spota.sim.env import Platform
 from spota.sim.host import HostEnv
-from spota.sim.host_speed import steps_per_second
+from spota.sim.host_groups import pieces
+from spota.sim.host_speed import Pace, pace
 from spota.text import duration
+
+
+class Pass(NamedTuple):
+    """Rollouts of several policies side by side, so many times."""
+
+    times: int
+    policies: int
+    rollouts: int
+    """Of each policy."""
 
 
 @dataclass(frozen=True)
@@ -18,53 +35,79 @@ class Cost:
     """Of one candidate and the first look at it."""
 
     steps: int
-    steps_per_second: float
-    whole: bool
-    """Whether the trainings are in it; nobody knows what an optimizer of someone's own simulates."""
+    simulating: float
+    """Seconds in the simulator, and in what is ours of a rollout."""
+    learning: float | None
+    """Seconds of learning from it; None if nobody knows, because a solver is someone's own."""
 
     @property
     def seconds(self) -> float:
-        """About how long it takes; learning from the steps takes a little longer."""
-        return self.steps / self.steps_per_second
+        """About how long it takes."""
+        return self.simulating + (self.learning or 0.0)
 
     def __str__(self) -> str:
         """In words."""
-        what = "A candidate and its certificate need" if self.whole else "Beside the trainings a certificate needs"
+        if self.learning is None:
+            what, where = "Beside the trainings a certificate needs", ""
+        else:
+            what, where = "A candidate and its certificate need", f", {duration(self.learning)} of it to learn"
         return (
-            f"The simulator makes about {_short(self.steps_per_second)} steps a second here. {what} "
-            f"{_short(float(self.steps))} of them: about {duration(self.seconds)}, or more if it is looked at again."
+            f"{what} {_short(float(self.steps))} steps of the simulator: about {duration(self.seconds)} here{where}, "
+            "or more if it is looked at again or another candidate is needed."
         )
 
 
 def estimated(plan: Plan, env: HostEnv) -> Cost:
-    """The cost of a plan, from a short measurement."""
-    trained = plan.candidate, plan.reference
-    return Cost(steps(plan, env), steps_per_second(env), all(isinstance(one, Optimizer) for one in trained))
+    """The cost of a plan, from short measurements of rollouts and updates on this machine."""
+    known = all(isinstance(one, PPO) for one in (plan.candidate, plan.reference))
+    measured = pace(env, fnn(jax.random.key(0), env, plan.spota.hidden))
+    return Cost(steps(plan, env), simulating(plan, env, measured), learning(plan, env) if known else None)
 
 
 def steps(plan: Plan, env: Platform) -> int:
     """Steps of one candidate and the first look at it, if no rollout fails early."""
+    return sum(one.times * one.policies * one.rollouts for one in passes(plan)) * env.max_steps
+
+
+def simulating(plan: Plan, env: HostEnv, measured: Pace) -> float:
+    """Seconds of all passes, each in pieces of as many machines as there may be at once."""
+    total = 0.0
+    for times, policies, rollouts in passes(plan):
+        widths = [policies * index.size for index, _ in pieces(env, policies, rollouts)]
+        total += times * sum(measured.seconds(width, env.max_steps) for width in widths)
+    return total
+
+
+def learning(plan: Plan, env: HostEnv) -> float:
+    """Seconds of all updates; those that train longer take as long as the others."""
     s, m = plan.spota, plan.spota.trained_longer(1)
-    compared = 2 * (s.n_G + m) * s.n_r * s.n_J
-    unseen = s.performance_domains + PILOT if s.performance_domains else 0
-    trainings = (
-        rollouts(plan.candidate, s.n_c)
-        + s.n_G * rollouts(plan.reference, s.n_r)
-        + m * s.effort_factor * rollouts(plan.reference, s.n_r)
-    )
-    return (trainings + compared + unseen) * env.max_steps
+    one = learning_seconds(plan.candidate, env, s.trainings, s.n_c, s.hidden) * plan.candidate.iterations
+    each = learning_seconds(plan.reference, env, s.n_G, s.n_r, s.hidden) * plan.reference.iterations / s.n_G
+    return one + (s.n_G + m * s.effort_factor) * each
 
 
-def rollouts(optimizer: Any, n: int) -> int:
-    """Rollouts of one training on n domains; none where nobody knows it."""
-    if not isinstance(optimizer, Optimizer):
-        return 0
-    update, evaluation = optimizer.rollouts_on(n)
-    evaluations = 1 + -(-optimizer.iterations // optimizer.evaluate_every)
-    found = optimizer.iterations * update + evaluations * evaluation
-    if isinstance(optimizer, EPOpt):  # it runs many to choose the worst from
-        found += n * optimizer.many * (optimizer.iterations - optimizer.warm_up_iterations)
-    return found
+def passes(plan: Plan) -> Iterator[Pass]:
+    """Everything that is simulated for one candidate and the first look at it."""
+    s, m = plan.spota, plan.spota.trained_longer(1)
+    yield from training(plan.candidate, s.trainings, s.n_c)
+    yield from training(plan.reference, s.n_G, s.n_r)
+    if m:
+        yield from training(with_effort(plan.reference, s.effort_factor), m, s.n_r)
+        yield Pass(2, m, s.n_r * s.n_J)
+    yield Pass(2, s.n_G, s.n_r * s.n_J)
+    if s.performance_domains:
+        yield Pass(1, 1, s.performance_domains + PILOT)
+
+
+def training(solver: Any, problems: int, n: int) -> Iterator[Pass]:
+    """The rollouts of a training on n domains of each problem; none where nobody knows them."""
+    if not isinstance(solver, Optimizer):
+        return
+    update, evaluation = solver.rollouts_on(n)
+    yield Pass(solver.iterations, problems, update)
+    yield Pass(1 + -(-solver.iterations // solver.evaluate_every), problems, evaluation)
+    if isinstance(solver, EPOpt):  # it runs many to choose the worst from
+        yield Pass(solver.iterations - solver.warm_up_iterations, problems, n * solver.many)
 
 
 def _short(number: float) -> str:

@@ -28,7 +28,7 @@ AS_MADE = ".config-as-made.toml"
 """A copy of config.toml that nobody edits: it tells what someone has changed in the other."""
 CODE = {
     "env_sha256": " (the platform's fields or code differ; undo that to go on)",
-    "solver_sha256": " (the optimizer's code differs; undo that to go on)",
+    "solver_sha256": " (the solver's code differs; undo that to go on)",
     "policy_sha256": " (the policy differs; undo that to go on)",
 }
 """What it means that a digest in config.toml differs."""

@@ -1,4 +1,4 @@
-"""Everything that decides a run of SPOTA: the platform, the settings of Algorithm 1, and the optimizers inside it.
+"""Everything that decides a run of SPOTA: the platform, the settings of Algorithm 1, and the solvers inside it.
 
 A plan comes from a preset, then a TOML file, then flags or arguments; the run directory keeps it in config.toml.
 """
@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spota.certify.settings import Spota
-from spota.envs import make
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, default_hidden, reference_solver
 from spota.polopt.analytic import Analytic
+from spota.polopt.optimizer import refuse_memory
 from spota.polopt.solve import Optimizer
-from spota.polopt.solver import check_optimizer, is_optimal
+from spota.polopt.solver import check_solver, is_optimal
 from spota.runs import config
+from spota.runs.platforms import planned, table_digest
 from spota.sim.env import Platform
 from spota.sim.host import HostEnv
 from spota.sim.identity import code_sha256, platform_sha256
@@ -33,26 +34,27 @@ SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
     "paper": ({}, {}),
 }
-"""Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for optimizers
+"""Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for solvers
 that pay for each. A reference looks better on its own domains than it is; of fifty, less so than of twenty."""
 TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
 HOST_SIZES: dict[str, dict[str, int]] = {
     "tuned": {"n_c": 40, "n_r": 5, "n_J": 10, "performance_domains": 4000},
-    "quick": {"n_c": 20, "n_r": 4, "n_J": 5, "performance_domains": 2000},
+    "quick": {"n_c": 20, "n_r": 4, "n_J": 5, "performance_domains": 2000, "max_iterations": 1, "looks": 2},
     "paper": {},
 }
-"""The same on a host environment, where every step costs. Chosen by counting steps, not by measured certificates."""
+"""The same on a host environment, where every step costs. `quick` has one candidate and two looks at it, so that it
+ends after a time that can be told beforehand; all of α is theirs."""
 QUICK_ITERATIONS = 0.6
-"""The share of its iterations that a candidate's optimizer has in the quick preset."""
+"""The share of its iterations that a candidate's solver has in the quick preset."""
 LONGER = 2
-"""How many times its usual iterations a candidate's optimizer has in the tuned preset: what it finds is not lost."""
+"""How many times its usual iterations a candidate's solver has in the tuned preset: what it finds is not lost."""
 QUICK_ROWS = 20
 """Rollouts in an update of a reference there: ten domains need fewer than fifty."""
 ASSESSED_ON = 5
 """n_r of an assessment where domains cost: the more a reference has, the less it is too good for them alone."""
 OWN = "own"
-"""The solver of a plan whose optimizers were given as objects."""
+"""What `solver` says in a plan whose solvers were given as objects."""
 
 Layer = tuple[str, Mapping[str, Any]]
 """(where it comes from, its tables)."""
@@ -66,12 +68,16 @@ class Plan:
     """The platform: a name, or `file.py:name` for one of someone's own."""
     env_sha256: str | None = None
     """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
+    domain: str | None = None
+    """The file or directory with the table of distributions, if it is not the platform's own; the run keeps a copy."""
+    domain_sha256: str | None = None
+    """That table's digest, as certificates name it; it is computed, whatever a file says."""
     algo: Literal["spota", "assess"] = "spota"
     """Train until certified, or assess a policy that exists."""
     preset: config.Preset = "tuned"
     """Where the settings start from."""
     solver: str = "default"
-    """The optimizers inside SPOTA: a name of `config.SOLVERS`, or `file.py:name`."""
+    """The solvers inside SPOTA: a name of `config.SOLVERS`, or `file.py:name`."""
     solver_sha256: str | None = None
     """Their identity, if they are someone's own; it is computed, whatever a file says."""
     seed: int = 0
@@ -89,9 +95,9 @@ class Plan:
     spota: Any = None
     """The settings of Algorithm 1."""
     candidate: Any = None
-    """The candidate's optimizer; in an assessment, that of a candidate of our own for references to start from."""
+    """The candidate's solver; in an assessment, that of a candidate of our own for references to start from."""
     reference: Any = None
-    """The references' optimizer."""
+    """The references' solver."""
 
     def __post_init__(self):
         """Refuse settings that cannot work."""
@@ -113,8 +119,10 @@ def resolve(file: Path | None, flags: Mapping[str, Any], layers: Sequence[Layer]
         raise ValueError(f"{where} was written from Python, with objects of its own; go on with it there.")
     given = {name: value for name, value in flags.items() if value is not None}
     tables = {name: from_file.pop(name) for name in TABLES if name in from_file}
+    if "domain" in given:
+        from_file.pop("domain_sha256", None)
     head = _recorded(config.build(Plan, config.merge(from_file, given), where))
-    return complete(head, make(head.env), [(where, tables), *layers])
+    return complete(head, planned(head, file and file.parent), [(where, tables), *layers])
 
 
 def _recorded(head: Plan) -> Plan:
@@ -124,17 +132,21 @@ def _recorded(head: Plan) -> Plan:
 
 
 def complete(head: Plan, env: Platform, layers: Sequence[Layer]) -> Plan:
-    """Fill in the preset's settings and optimizers, changed by the layers in their order."""
+    """Fill in the preset's settings and solvers, changed by the layers in their order."""
     parts = _assessing(head, env, layers) if head.algo == "assess" else _training(head, env)
     for where, layer in layers:
         _check_names(head, parts, layer, where)
         parts |= {name: _changed(parts[name], change, f"{where} [{name}]") for name, change in layer.items()}
-    for optimizer in (parts["candidate"], parts["reference"]):
-        check_optimizer(optimizer, env)
+    for solver in (parts["candidate"], parts["reference"]):
+        check_solver(solver, env)
     if isinstance(parts["spota"], Spota):
         parts["spota"].check_memory(env)
+        if parts["spota"].architecture.remembers:
+            for solver in (parts["candidate"], parts["reference"]):
+                refuse_memory(solver)
     own = [one for one in (parts["candidate"], parts["reference"]) if not one.__module__.startswith("spota.")]
-    return replace(head, env_sha256=platform_sha256(env), solver_sha256=code_sha256(*own) if own else None, **parts)
+    digests = {"env_sha256": platform_sha256(env), "domain_sha256": table_digest(head, env)}
+    return replace(head, **digests, solver_sha256=code_sha256(*own) if own else None, **parts)
 
 
 def _training(head: Plan, env: Platform) -> dict[str, Any]:
@@ -148,15 +160,15 @@ def _training(head: Plan, env: Platform) -> dict[str, Any]:
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
-def _sizes(preset: str, optimizer: Any, env: Platform) -> dict[str, Any]:
-    """How many domains and rollouts the preset has for such an optimizer on such a platform."""
+def _sizes(preset: str, solver: Any, env: Platform) -> dict[str, Any]:
+    """How many domains and rollouts the preset has for such a solver on such a platform."""
     if isinstance(env, HostEnv):
         return HOST_SIZES[preset]
     many, few = SIZES[preset]
-    if isinstance(optimizer, Analytic):
-        ours = {"hidden": default_hidden(optimizer), "trainings": TRAININGS}
+    if isinstance(solver, Analytic):
+        ours = {"hidden": default_hidden(solver), "trainings": TRAININGS}
         return many if preset == "paper" else {**many, **ours}
-    return many if is_optimal(optimizer) else few
+    return many if is_optimal(solver) else few
 
 
 def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, Any]:
@@ -179,12 +191,14 @@ def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, 
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
-def flag_tables(beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = ()) -> config.Table:
-    """What the flags of their own say, as tables."""
+def flag_tables(
+    beta: float | None, max_minutes: float | None = None, hidden: tuple[int, ...] = (), **memory: int | None
+) -> config.Table:
+    """What the flags of their own say, as tables; `memory` has those of the memory, by the names of `Spota`."""
     if max_minutes is not None and not 0 < max_minutes < float("inf"):
         raise ValueError(f"{max_minutes:g} minutes at most: give a positive number of minutes, e.g. 30.")
     limit = None if max_minutes is None else 60.0 * max_minutes
-    given = {"beta": beta, "max_seconds": limit, "hidden": hidden or None}
+    given = {"beta": beta, "max_seconds": limit, "hidden": hidden or None, **memory}
     return {"spota": {name: value for name, value in given.items() if value is not None}}
 
 
@@ -198,24 +212,24 @@ def preset_settings(preset: config.Preset, env: Platform) -> Spota:
         raise ValueError(f"The paper has no settings for {env.name}; leave out --preset.") from error
 
 
-def _shortened(optimizer: Any) -> Any:
-    """The same optimizer with less to do; a closed form stays as it is."""
-    if not isinstance(optimizer, Optimizer):
-        return optimizer
-    iterations = max(1, round(QUICK_ITERATIONS * optimizer.iterations))
-    return replace(optimizer, iterations=iterations)  # type: ignore[type-var]
+def _shortened(solver: Any) -> Any:
+    """The same solver with less to do; a closed form stays as it is."""
+    if not isinstance(solver, Optimizer):
+        return solver
+    iterations = max(1, round(QUICK_ITERATIONS * solver.iterations))
+    return replace(solver, iterations=iterations)  # type: ignore[type-var]
 
 
-def _lengthened(optimizer: Any) -> Any:
-    """The same optimizer with more to do, where a gradient looks to the end of the episode."""
-    if not isinstance(optimizer, Analytic) or optimizer.horizon is not None:
-        return optimizer
-    return replace(optimizer, iterations=LONGER * optimizer.iterations)
+def _lengthened(solver: Any) -> Any:
+    """The same solver with more to do, where a gradient looks to the end of the episode."""
+    if not isinstance(solver, Analytic) or solver.horizon is not None:
+        return solver
+    return replace(solver, iterations=LONGER * solver.iterations)
 
 
-def _with_fewer_rows(optimizer: Any) -> Any:
-    """The same optimizer with an update that fits ten domains; its iterations stay."""
-    return replace(optimizer, rows=QUICK_ROWS) if isinstance(optimizer, Analytic) else optimizer
+def _with_fewer_rows(solver: Any) -> Any:
+    """The same solver with an update that fits ten domains; its iterations stay."""
+    return replace(solver, rows=QUICK_ROWS) if isinstance(solver, Analytic) else solver
 
 
 def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:
@@ -235,7 +249,7 @@ def _names(settings: Any) -> list[str]:
 
 
 def _is_object(change: Any) -> bool:
-    """Whether someone gave settings or an optimizer as an object, and no table of changes."""
+    """Whether someone gave settings or a solver as an object, and no table of changes."""
     return is_dataclass(change) or callable(change)
 
 

@@ -11,17 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from spota import policies
-from spota.envs import make
 from spota.files.blocks import Arrays, from_arrays, to_arrays
-from spota.policies import FNN, Start, first_policy, fnn
+from spota.policies import Architecture, Network, Start, first_policy, new_network
 from spota.policies.controllers import Beside, own_controller
 from spota.policies.imitate import Round
 from spota.polopt import default_domains, default_hidden, default_start
 from spota.polopt.imitating import imitation_progress
+from spota.polopt.optimizer import refuse_memory
 from spota.polopt.rows import Score
-from spota.polopt.solve import Progress, Report, Solution, solve
+from spota.polopt.solve import Progress, Solution, Watch, solve
 from spota.runs import config
 from spota.runs.directory import Run
+from spota.runs.platforms import keep_table, planned, table_digest
 from spota.sim.domain import Domains
 from spota.sim.env import Platform
 from spota.sim.identity import platform_sha256
@@ -35,7 +36,7 @@ UNSEEN = 500
 WORST = 0.2
 """The share of the returns whose mean says how bad it gets."""
 
-Listen = Callable[[str, int], Report]
+Listen = Callable[[str, int], Watch]
 """(name of a block that begins, its domains) → who hears of its progress."""
 
 
@@ -47,6 +48,10 @@ class Training:
     """The platform: a name, or `file.py:name` for one of someone's own."""
     env_sha256: str | None = None
     """Its identity, `identity.platform_sha256`; it is computed, whatever a file says."""
+    domain: str | None = None
+    """The file or directory with the table of distributions, if it is not the platform's own; the run keeps a copy."""
+    domain_sha256: str | None = None
+    """That table's digest, as certificates name it; it is computed, whatever a file says."""
     algo: str = "default"
     """How to train: a name of `config.ALGORITHMS`."""
     preset: config.Preset = "tuned"
@@ -59,6 +64,12 @@ class Training:
     """The same seed gives the same domains, start states, noise and exploration."""
     hidden: tuple[int, ...] = (16, 16)
     """Sizes of the network's hidden layers."""
+    memory: int | None = None
+    """Observations that it acts on: the last one, or the last N with its own actions between them."""
+    stride: int | None = None
+    """Steps from one of them to the next; 1 unless told otherwise."""
+    recurrent: int | None = None
+    """Units that remember; none unless told otherwise."""
     start: Start = "new"
     """What it starts from: a new network, or one that imitates the platform's controller."""
     optimizer: Any = None
@@ -69,13 +80,18 @@ class Training:
         if self.domains < 1:
             raise ValueError(f"domains = {self.domains}: train on at least 1 domain.")
         checked_seed(self.seed)
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden = {list(self.hidden)}: give the sizes of the hidden layers, e.g. 16 16.")
+        if self.architecture.remembers:
+            refuse_memory(self.optimizer)
         if self.nominal and getattr(self.optimizer, "fresh_domains", False):
             raise ValueError(
                 f"{self.algo} draws fresh random domains, so it cannot train on the nominal one; "
                 "leave out --nominal, or write --algo ppo."
             )
+
+    @property
+    def architecture(self) -> Architecture:
+        """Of the network."""
+        return Architecture.told(self.hidden, self.memory, self.stride, self.recurrent)
 
 
 def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
@@ -86,8 +102,8 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
     if not isinstance(inner_from_file, Mapping):
         raise ValueError(f"{file}: optimizer = {inner_from_file!r}: write a table [optimizer] with its settings.")
     head = config.build(Training, config.merge({**from_file}, given), str(file) if file else "the command line")
-    head = replace(head, env=recorded(head.env))
-    env = make(head.env)
+    head = replace(head, env=recorded(head.env), domain_sha256=None if "domain" in given else head.domain_sha256)
+    env = planned(head, file and file.parent)
     start = head.start if "start" in {**from_file, **given} else default_start(env)
     if start == "controller":
         own_controller(env)  # refuses a platform without one
@@ -98,7 +114,8 @@ def resolve(file: Path | None, flags: Mapping[str, Any]) -> Training:
     solver = config.override(solver, inner, "--set")
     usual = {"domains": default_domains(solver), "hidden": default_hidden(solver)}
     sizes = {name: value for name, value in usual.items() if name not in {**from_file, **given}}
-    found = {"start": start, "optimizer": solver, "env_sha256": platform_sha256(env)}
+    digests = {"env_sha256": platform_sha256(env), "domain_sha256": table_digest(head, env)}
+    found = {"start": start, "optimizer": solver, **digests}
     return Training(**{**vars(head), **sizes, **found})
 
 
@@ -170,13 +187,14 @@ class Trained:
 
 def train(settings: Training, run: Run, listen: Listen | None = None) -> Trained:
     """Solve the problem, evaluate the policy on unseen domains, and leave both in the run directory."""
-    env = make(settings.env)
+    env = planned(settings, run.directory)
+    keep_table(run.directory, settings, env)
     k_domains, k_init, k_solve, k_unseen, k_rollouts = jax.random.split(jax.random.key(settings.seed), 5)
     n = settings.domains
     domains = env.domain.nominal(n) if settings.nominal else env.domain.sample(k_domains, n)
     init, imitating = _first(settings, env, k_init, run, listen)
-    report = listen("training", n) if listen else None
-    found = run.block("solution", lambda: _solve(settings, env, k_solve, domains, init, run, report))
+    watch = listen("training", n) if listen else None
+    found = run.block("solution", lambda: _solve(settings, env, k_solve, domains, init, run, watch))
     solution = from_arrays(found, _like(init))
     unseen, keys = env.domain.sample(k_unseen, UNSEEN), jax.random.split(k_rollouts, (UNSEEN, 1))
     outcome = returns(env, solution.policy, unseen, keys)
@@ -212,12 +230,12 @@ def statistics(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen | None) -> tuple[FNN, float]:
+def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen | None) -> tuple[Network, float]:
     """The policy before the first update, and the seconds that it took; an imitation is a block of the run."""
-    new = fnn(key, env, settings.hidden)
+    new = new_network(key, env, settings.architecture)
     if settings.start == "new":
         return new, 0.0
-    report = listen("imitation", 0) if listen else None
+    watch = listen("imitation", 0) if listen else None
 
     def make_one() -> Arrays:
         began = time.perf_counter()
@@ -225,10 +243,10 @@ def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen
         def tell(one: Round):
             progress = imitation_progress(one)
             run.log(**progress_figures(progress), seconds=round(time.perf_counter() - began, 3))
-            if report is not None:
-                report(progress)
+            if watch is not None:
+                watch(progress)
 
-        policy = first_policy(key, env, settings.start, settings.hidden, tell)
+        policy = first_policy(key, env, settings.start, settings.architecture, tell)
         return {**to_arrays(policy), "seconds": np.array(time.perf_counter() - began)}
 
     found = run.block("imitation", make_one)
@@ -236,7 +254,7 @@ def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen
 
 
 def _solve(
-    settings: Training, env: Platform, key: Any, domains: Domains, init: FNN, run: Run, report: Report | None
+    settings: Training, env: Platform, key: Any, domains: Domains, init: Network, run: Run, watch: Watch | None
 ) -> Arrays:
     began, best = time.perf_counter(), None
 
@@ -244,8 +262,8 @@ def _solve(
         nonlocal best
         best = progress.policy
         run.log(**progress_figures(progress), seconds=round(time.perf_counter() - began, 3))
-        if report is not None:
-            report(progress)
+        if watch is not None:
+            watch(progress)
 
     try:
         solution = solve(settings.optimizer, key, env, domains, init, tell)
@@ -257,7 +275,7 @@ def _solve(
     return {**to_arrays(solution), "seconds": np.array(time.perf_counter() - began)}
 
 
-def _like(init: FNN) -> Solution:
+def _like(init: Network) -> Solution:
     """The structure of a solution that starts from that policy; its values do not matter."""
     zero = jnp.zeros(())
     score, curve = Score(zero, zero), jnp.zeros(1)

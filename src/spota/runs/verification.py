@@ -19,13 +19,12 @@ from spota.certify.assessment import assess_policy
 from spota.certify.certificate import Certificate, differing, table_sha256
 from spota.certify.procedure import Memo
 from spota.certify.verdict import challenged
-from spota.envs import make
 from spota.files.blocks import Arrays, content_sha256, read_block, to_arrays
 from spota.files.documents import read_json
 from spota.policies import fingerprint
 from spota.runs import config, plan
 from spota.runs.directory import AS_MADE, CONFIG, edited_config, fingerprint_of
-from spota.runs.platforms import refuse_code_inside
+from spota.runs.platforms import planned, refuse_code_inside
 from spota.sim.env import Platform, Policy
 from spota.stats.split import gap_at_least
 
@@ -220,7 +219,7 @@ def _compute_again(directory: Path, blocks: Mapping[str, Arrays], found: Verific
         refuse_code_inside(directory, _settings(directory))
         chosen = plan.resolve(directory / CONFIG, {})
         _refuse_other_platform(directory, chosen)
-        env = make(chosen.env)
+        env = planned(chosen, directory)
         replay = _Replay(blocks, env)
         with contextlib.suppress(_NotThereError):
             _replay(chosen, env, directory, replay)
@@ -239,12 +238,12 @@ def _refuse_other_platform(directory: Path, chosen: plan.Plan) -> None:
 def _replay(chosen: plan.Plan, env: Platform, directory: Path, memo: Memo) -> None:
     key = jax.random.key(chosen.seed)
     if chosen.algo == "spota":
-        spota(key, env, chosen.candidate, chosen.spota, references=chosen.reference, memo=memo)
+        spota(key, env, chosen.candidate, chosen.spota, reference_solver=chosen.reference, memo=memo)
         return
     known = {name: policies.find(name, env) for name in chosen.against or ()}
     assess_policy(
         key, env, _assessed(chosen, env, directory), chosen.reference, chosen.spota,
-        candidate=chosen.candidate, against=known, memo=memo,
+        candidate_solver=chosen.candidate, against=known, memo=memo,
     )  # fmt: skip
 
 

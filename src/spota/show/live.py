@@ -23,7 +23,7 @@ WIDTH = 12
 COLUMNS = {"": 1, "block": 11, "domains": 7, "curve": WIDTH, "start": 5, "now": 5, "best": 5, "time": 15}
 """With their least widths, so that nothing jumps; start, now and best are returns."""
 SOLVED = ("candidate", "references", "effort", "training")
-"""The blocks in which an optimizer works; its first word comes after compiling."""
+"""The blocks in which a solver works; its first word comes after compiling."""
 
 
 def sparkline(values: list[float], width: int = WIDTH) -> str:
@@ -63,13 +63,13 @@ class Block:
     started: BlockStarted
     begun: float = field(default_factory=time.monotonic)
     first: tuple[float, int] | None = None
-    """When the optimizer spoke for the first time, and at which update: compiling does not count."""
+    """When the solver spoke for the first time, and at which update: compiling does not count."""
     progress: Progress | None = None
     curve: list[float] = field(default_factory=list)
     finished: BlockFinished | None = None
 
     def hear(self, progress: Progress) -> None:
-        """Follow the optimizer."""
+        """Follow the solver."""
         self.first = self.first or (time.monotonic(), progress.iteration)
         self.progress = progress
         self.curve.append(float(progress.returns.mean()))

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.errors import ConcretizationTypeError, TracerArrayConversionError, TracerBoolConversionError
 
+from spota.sim.acting import remembers, stepping
 from spota.sim.env import Env, Platform, Policy, Signal
 from spota.text import suggest
 
@@ -40,17 +41,27 @@ def check_env(env: Platform) -> None:
     state = _traced(env, "start", env.start, jax.eval_shape(lambda: jax.random.key(0)), xi)
     _check_tuple(env, "observe", _traced(env, "observe", env.observe, state, xi), env.observations)
     _check_scalar(env, "reward", _traced(env, "reward", env.reward, state, action, xi))
-    _check_state(env, state, _traced(env, "step", env.step, state, action, xi))
+    _check_same(env.name, state, _traced(env, "step", env.step, state, action, xi))
     _check_tuple(env, "danger", _traced(env, "danger", env.danger, state, xi), None)
 
 
 def check_policy(env: Platform, policy: Policy) -> None:
-    """Refuse a policy that does not return one row for each actuator."""
-    if not callable(policy):
-        raise ValueError(f"The policy is {policy!r}, which cannot be called; give a function: observation → action.")
+    """Refuse a policy that does not return one row for each actuator, or whose memory does not stay what it is."""
+    if not (callable(policy) or remembers(policy)):
+        raise ValueError(
+            f"The policy is {policy!r}, which cannot be called; give a function: observation → action, or an object "
+            "with the methods start and step."
+        )
     seen = jax.ShapeDtypeStruct((len(env.observations), SEVERAL), jnp.float32)
+    start, step = stepping(policy)
     with _in_plain_words(f"The policy for {env.name}"):
-        action = jax.eval_shape(lambda observation: policy(observation), seen)
+        memory = jax.eval_shape(lambda: start(SEVERAL))
+        later, action = jax.eval_shape(lambda m, o: step(m, o), memory, seen)
+    _check_memory(memory, later)
+    _check_action(env, action)
+
+
+def _check_action(env: Platform, action: Any) -> None:
     wanted, found = (len(env.actions), SEVERAL), getattr(action, "shape", None)
     if found == wanted:
         return
@@ -62,6 +73,18 @@ def check_policy(env: Platform, policy: Policy) -> None:
         f"The policy returns {described(action)} for {SEVERAL} observations of shape ({len(env.observations)},), "
         f"but {env.name} takes an array of shape {wanted}; {hint}."
     )
+
+
+def _check_memory(first: Any, then: Any) -> None:
+    """Refuse a memory whose batch is not its last axis, and a step that returns another kind than `start`."""
+    for path, leaf in jax.tree.leaves_with_path(first):
+        if leaf.shape[-1:] != (SEVERAL,):
+            name = jax.tree_util.keystr(path, simple=True, separator=".") or "the state"
+            raise ValueError(
+                f"start({SEVERAL}) of the policy returns {described(leaf)} for {name}; its last axis must be the "
+                f"rollouts, here {SEVERAL}."
+            )
+    _check_same("the policy", first, then)
 
 
 class _Table(dict):
@@ -153,11 +176,11 @@ def _check_scalar(env: Env, method: str, found: Any) -> None:
         )
 
 
-def _check_state(env: Env, start: Any, moved: Any) -> None:
+def _check_same(who: str, start: Any, moved: Any) -> None:
     """Refuse a step that returns another kind of state than `start`."""
     if jax.tree.structure(start) != jax.tree.structure(moved):
         raise ValueError(
-            f"step of {env.name} returns {described(moved)}, but start returns {described(start)}; both must return "
+            f"step of {who} returns {described(moved)}, but start returns {described(start)}; both must return "
             "the same kind of state."
         )
     pairs = zip(jax.tree.leaves_with_path(start), jax.tree.leaves(moved), strict=True)
@@ -165,7 +188,7 @@ def _check_state(env: Env, start: Any, moved: Any) -> None:
         if (first.shape, first.dtype) != (then.shape, then.dtype):
             name = jax.tree_util.keystr(path, simple=True, separator=".") or "the state"
             raise ValueError(
-                f"step of {env.name} returns {described(then)} for {name}, but start returns {described(first)}; "
+                f"step of {who} returns {described(then)} for {name}, but start returns {described(first)}; "
                 "let both return the same, e.g. jnp.zeros(()) instead of 0."
             )
 

@@ -7,6 +7,7 @@ pendulum = DomainDistribution(
 domains = pendulum.sample(jax.random.key(0), 500)   # {"pole_mass": [500 values], "action_delay": [500 values]}
 """
 
+import copy
 import json
 import zlib
 from collections.abc import Mapping, Sequence
@@ -76,6 +77,8 @@ class DomainDistribution(Mapping[str, Parameter]):
     def __init__(self, parameters: Mapping[str, Parameter] | None = None, /, **named: Parameter):
         """Take the table as a dictionary or as keyword arguments."""
         self._parameters = {**(parameters or {}), **named}
+        self.recordings: tuple[str, ...] = ()
+        """SHA-256 of the recordings of one machine that the table was fitted to; none for a table of many machines."""
         if not self._parameters:
             raise ValueError("A domain distribution needs at least one parameter; write DomainDistribution(mass=…).")
         for name, parameter in self._parameters.items():
@@ -148,6 +151,12 @@ class DomainDistribution(Mapping[str, Parameter]):
             old = self[name]
             rows[name] = Parameter(marginal, old.unit, old.meaning, old.symbol, sign=old.sign)
         return DomainDistribution(rows)
+
+    def learned_from(self, recordings: Sequence[str]) -> "DomainDistribution":
+        """The same table, which names the recordings that it was fitted to by their SHA-256."""
+        same = copy.copy(self)
+        same.recordings = tuple(recordings)
+        return same
 
     def to_dict(self) -> dict:
         """The table as plain values, for JSON and TOML."""

@@ -2,6 +2,7 @@
 
 import abc
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
@@ -9,9 +10,9 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from spota.sim.domain import DomainDistribution
+from spota.sim.domain import DomainDistribution, Parameter
 from spota.sim.effects import Effects, ObservationNoise
 
 Scalar = Float[Array, ""] | float
@@ -45,6 +46,10 @@ class Platform(abc.ABC):
     actions: ClassVar[tuple[Signal, ...]]
     lqr_weights: ClassVar[tuple[tuple[float, ...], tuple[float, ...]] | None] = None
     """Diagonals Q and R for `policies.lqr`, on observations and commands; None without an equilibrium."""
+    optional: ClassVar[Mapping[str, Parameter]] = {}
+    """Parameters that the equations know and that the platform's own table leaves out; another table may have them."""
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    """What no machine can exceed, beyond the sign of a parameter: an efficiency is at most 1."""
     controller: ClassVar[str | None] = None
     """The classical controller that a trained policy is measured with, a name of `policies.CONTROLLERS`."""
 
@@ -61,6 +66,15 @@ class Platform(abc.ABC):
     def with_effects(self: Kind, **effects: Any) -> Kind:
         """The same platform with other effects: `env.with_effects(noise=None)`."""
         return replace(self, effects=replace(self.effects, **effects))
+
+    def with_domain(self: Kind, domain: DomainDistribution) -> Kind:
+        """The same platform with another table, and with room for its delays."""
+        delay = self.effects.delay
+        longest = domain[delay.parameter].marginal.support[1] if delay.parameter in domain else 0.0
+        effects = self.effects
+        if longest > delay.longest:
+            effects = replace(effects, delay=replace(delay, longest=math.ceil(longest)))
+        return replace(self, domain=domain, effects=effects)
 
     def check_noise(self, noise: ObservationNoise | None):
         """Refuse noise that does not fit the observation."""
@@ -121,12 +135,29 @@ class Env(Platform):
 
 
 @runtime_checkable
-class Policy(Protocol):
-    """Observation → action in [−1, 1]; the first axis is the channel, any batch axes follow."""
+class Reactive(Protocol):
+    """A policy without memory: observation → action in [−1, 1]; the channel is the first axis, batch axes follow."""
 
     def __call__(self, observation: Float[Array, "d *n"], /) -> Float[Array, "a *n"]:
         """The action that the policy takes when it does not explore."""
         ...
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A policy with memory, its own from the first step of an episode on; the batch is the last axis of everything."""
+
+    def start(self, n: int, /) -> PyTree:
+        """What it remembers before the first step of n rollouts: any pytree of arrays."""
+        ...
+
+    def step(self, state: PyTree, observation: Float[Array, "d n"], /) -> tuple[PyTree, Float[Array, "a n"]]:
+        """What it remembers then, and the action in [−1, 1] that it takes when it does not explore."""
+        ...
+
+
+Policy = Reactive | Remembering
+"""What acts in a rollout."""
 
 
 class Trajectories(eqx.Module):

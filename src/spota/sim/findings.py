@@ -95,8 +95,8 @@ class Look:
         try:
             record = drive(env, domains, seeds, probes)
         except MachineError as error:
-            where = told(domains, error.machine)
-            raise ValueError(f"{env.name} broke on the domain {where}: {error}.") from error
+            which = "the domain" if error.machine is not None else f"one of {seeds.size} domains, the first of which is"
+            raise ValueError(f"{env.name} broke on {which} {told(domains, error.machine or 0)}: {error}.") from error
         self.records.append((domains, record))
         return record
 

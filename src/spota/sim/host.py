@@ -21,8 +21,8 @@ HostDomains = Mapping[str, Float[np.ndarray, "n"]]
 class MachineError(Exception):
     """What `Machines` may raise when one of them breaks: which one, so that the error can name its domain."""
 
-    def __init__(self, machine: int, what: str):
-        """The machine's number in the batch, and what happened."""
+    def __init__(self, machine: int | None, what: str):
+        """The machine's number in the batch, if that is known, and what happened."""
         super().__init__(what)
         self.machine = machine
 
@@ -55,6 +55,13 @@ class HostEnv(Platform):
 
     at_once: ClassVar[int] = 1024
     """How many machines run side by side at most; further rollouts wait for them."""
+    time_limit: ClassVar[float] = 60.0
+    """Seconds after which a call that does not answer counts as hanging."""
+
+    @property
+    def patience(self) -> float | None:
+        """The time limit, or None if the machines see to it themselves."""
+        return self.time_limit
 
     @abc.abstractmethod
     def open(self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> Machines:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from spota.sim.acting import HowToAct
 from spota.sim.host import HostEnv
-from spota.sim.host_rollout import End, GroupedDomains, HostStep, HowToAct, play
+from spota.sim.host_rollout import End, GroupedDomains, HostStep, play
 
 
 def pieces(env: HostEnv, policies: int, rollouts: int) -> Iterator[tuple[np.ndarray, int]]:
@@ -40,7 +40,7 @@ def group_returns(
         def see(_: int, step: HostStep, earned: np.ndarray = earned) -> None:
             earned += step.reward
 
-        end = play(env, how, policies, _some(domains, index), keys[:, index], see)
+        end = play(env, how, policies, *_some(domains, keys, index), see)
         for into, found in ((total, earned), (survived, end.alive)):
             into[:, index[:size]] = found.reshape(P, -1)[:, :size]
     return total, survived
@@ -52,7 +52,7 @@ def group_steps(
     """Every step of every rollout: arrays are [P, T, channel, R]; zeros stand where nothing happened any more."""
     P, R = keys.shape
     parts = [
-        _apart(_recorded(env, how, policies, _some(domains, index), keys[:, index]), P, size)
+        _apart(_recorded(env, how, policies, *_some(domains, keys, index)), P, size)
         for index, size in pieces(env, P, R)
     ]
     return jax.tree.map(lambda *some: np.concatenate(some, axis=-1), *parts)
@@ -78,5 +78,10 @@ def _apart(found: tuple[HostStep, End], policies: int, size: int) -> tuple[HostS
     return jax.tree.map(lambda x: np.moveaxis(x.reshape(*x.shape[:-1], policies, -1), -2, 0)[..., :size], found)
 
 
-def _some(domains: GroupedDomains, index: np.ndarray) -> GroupedDomains:
-    return {name: jnp.asarray(column)[:, index] for name, column in domains.items()}
+def _some(
+    domains: GroupedDomains, keys: Key[Array, "P R"], index: np.ndarray
+) -> tuple[GroupedDomains, Key[Array, "P _"]]:
+    """The domains and keys of some rollouts; nothing is copied if these are all."""
+    if index.size == keys.shape[1]:  # then they are in order
+        return domains, keys
+    return {name: np.asarray(column)[:, index] for name, column in domains.items()}, keys[:, index]

@@ -6,25 +6,23 @@ one policy is P = 1. Random numbers are those of a pure environment: functions o
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from spota.sim import randomness
+from spota.sim.acting import Act, HowToAct
 from spota.sim.checks import users_line
 from spota.sim.effects import Queue, scale_and_clip
 from spota.sim.env import Platform
 from spota.sim.host import HostDomains, HostEnv, MachineError, Machines
+from spota.sim.watchdog import WATCH, Watched, watching
 
-Act = Callable[[randomness.Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]
-"""How a rollout chooses actions: (key words, step, observation) → action; exploration draws from the words."""
-HowToAct = Callable[[Any], Act]
-"""From a policy to how it acts; a function of a module, because programs are kept by it."""
-GroupedDomains = dict[str, Float[Array, "P _"]]
+GroupedDomains = Mapping[str, Float[Array | np.ndarray, "P _"]]
 """Domains of P groups of R rollouts, by name."""
 
 PROGRAMS = 64
@@ -59,11 +57,10 @@ See = Callable[[int, HostStep], None]
 class Before(NamedTuple):
     """What is ours of a step, before the physics."""
 
-    observation: Float[Array, "d n"]
-    action: Float[Array, "a n"]
-    command: Float[Array, "a n"]
-    reached: Float[Array, "a n"]
-    """What reaches the physics."""
+    observation: Any  # [d, n]
+    action: Any  # [a, n]
+    command: Any  # [a, n]
+    reached: Any  # [a, n], what reaches the physics
 
 
 def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, keys: Key[Array, "P R"], see: See) -> End:
@@ -72,8 +69,9 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
     Policies have a leading axis P. The caller sees to it that the machines are not too many, see `host_groups`.
     """
     words = jnp.moveaxis(randomness.words(keys), 0, 1)
-    before, arrays = _program(env, how, policies)
-    queue = _empty_queue(env, keys.shape)
+    first, before, arrays = _program(env, how, policies)
+    heard = {name: jnp.asarray(domains[name]) for name in env.effects.parameters}
+    held = _empty_queue(env, keys.shape), first(arrays, words)
     columns = {name: np.asarray(column, np.float64).reshape(-1) for name, column in domains.items()}
     with opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
         ideal = _observed(env, columns, machines)
@@ -81,11 +79,12 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
         for t in range(env.max_steps):
             if not alive.any():
                 break
-            ours, queue = before(arrays, words, domains, np.int32(t), ideal, queue)
+            found, held = before(arrays, words, heard, np.int32(t), ideal, held)
+            ours = _apart(env, np.asarray(found))
             with _blaming(env, columns):
-                reward, moved, goes_on = _physics(env, machines, np.asarray(ours.reached), alive)
-            see(t, HostStep(ours.observation, ideal, ours.action, ours.command, reward, alive))
-            ideal, alive = np.where(alive & np.isfinite(moved).all(axis=0), moved, ideal), alive & goes_on
+                after = _physics(env, machines, ours.reached, ideal, alive)
+            see(t, HostStep(ours.observation, ideal, ours.action, ours.command, after.reward, alive))
+            ideal, alive = after.ideal, after.alive
     return End(ideal, alive)
 
 
@@ -96,46 +95,75 @@ def look(
     return env.effects.observe(randomness.words(keys), jnp.int32(env.max_steps), ideal, domains)
 
 
+class After(NamedTuple):
+    """What the physics made of a step: what was earned, what is seen now, and which machines go on."""
+
+    reward: Float[np.ndarray, "n"]
+    ideal: Float[np.ndarray, "d n"]
+    alive: Bool[np.ndarray, "n"]
+
+
 def _physics(
-    env: HostEnv, machines: Machines, reached: Float[np.ndarray, "a n"], alive: Bool[np.ndarray, "n"]
-) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "d n"], Bool[np.ndarray, "n"]]:
-    """Reward, new ideal observation, and which machines go on; a policy's NaN makes the reward NaN, as elsewhere."""
-    sane = np.isfinite(reached).all(axis=0)
-    earned, failed = machines.step(reached if sane.all() else np.where(sane, reached, 0.0), alive)
+    env: HostEnv,
+    machines: Machines,
+    reached: Float[np.ndarray, "a n"],
+    ideal: Float[np.ndarray, "d n"],
+    alive: Bool[np.ndarray, "n"],
+) -> After:
+    """One step of the machines; a policy's NaN makes the reward NaN, as elsewhere."""
+    sane = np.isfinite(reached).all()
+    earned, failed = machines.step(reached if sane else np.where(np.isfinite(reached).all(axis=0), reached, 0.0), alive)
     earned, failed = _shaped(env, "step", earned, alive.shape), np.asarray(failed, bool)
-    moved = _shaped(env, "observe", machines.observe(), (len(env.observations), alive.size))
-    whole = np.isfinite(earned)
+    moved = _shaped(env, "observe", machines.observe(), ideal.shape)
+    if sane and alive.all() and np.isfinite(earned).all() and np.isfinite(moved).all():  # as in most steps
+        return After(earned, moved, ~failed)
+    sane, whole, seen = (np.isfinite(x).all(axis=0) for x in (reached, earned[None], moved))
     reward = np.where(sane, np.where(alive & whole, earned, 0.0), np.where(alive, np.nan, 0.0))
-    return reward, moved, whole & ~failed & np.isfinite(moved).all(axis=0)
+    return After(reward, np.where(alive & seen, moved, ideal), alive & whole & ~failed & seen)
 
 
-def _program(env: HostEnv, how: HowToAct, policies: Any) -> tuple[Callable, list[Any]]:
-    """The compiled step for policies of this kind, and the arrays that it takes of them."""
+def _program(env: HostEnv, how: HowToAct, policies: Any) -> tuple[Callable, Callable, list[Any]]:
+    """What policies of this kind remember at first, their compiled step, and the arrays that both take of them."""
     leaves, structure = jax.tree.flatten(policies)
     fixed = tuple(None if hasattr(leaf, "shape") else leaf for leaf in leaves)
     arrays = [jnp.asarray(leaf) for leaf, other in zip(leaves, fixed, strict=True) if other is None]
-    return _compiled(env, how, structure, fixed), arrays
+    return *_compiled(env, how, structure, fixed), arrays
 
 
 @functools.lru_cache(maxsize=PROGRAMS)
-def _compiled(env: HostEnv, how: HowToAct, structure: Any, fixed: tuple[Any, ...]) -> Callable:
+def _compiled(env: HostEnv, how: HowToAct, structure: Any, fixed: tuple[Any, ...]) -> tuple[Callable, Callable]:
     """Noise, policy, scaling, delay and dead band of all machines; one policy after the other, so that what one does
-    depends on no other, to the last bit."""
+    depends on no other, to the last bit. All of it comes back as one array: each costs as much as a small product."""
 
-    def before(arrays, words, domains, t, ideal, queue):
+    def act_of(arrays):
+        rest = iter(arrays)
+        return how(jax.tree.unflatten(structure, [next(rest) if leaf is None else leaf for leaf in fixed]))
+
+    def first(arrays, words):
+        return jax.lax.map(lambda group: act_of(group[0]).start(group[1].shape[-1]), (arrays, words))
+
+    def one(group, t):
+        arrays, words, domains, ideal, held = group
+        ours, held = _before(env, act_of(arrays), words, domains, t, ideal, held)
+        return jnp.concatenate(ours), held
+
+    def before(arrays, words, domains, t, ideal, held):
         P = words.shape[0]
         apart = jnp.moveaxis(ideal.reshape(ideal.shape[0], P, -1), 1, 0)
+        groups = arrays, words, domains, apart, held
+        if P == 1:  # without the loop, which would cost as much as the policy
+            ours, held = one(jax.tree.map(lambda x: x[0], groups), t)
+            return ours, jax.tree.map(lambda x: x[None], held)
+        ours, held = jax.lax.map(lambda group: one(group, t), groups)
+        return jnp.moveaxis(ours, 0, 1).reshape(ours.shape[1], -1), held
 
-        def one(group):
-            arrays, words, domains, ideal, queue = group
-            rest = iter(arrays)
-            policy = jax.tree.unflatten(structure, [next(rest) if leaf is None else leaf for leaf in fixed])
-            return _before(env, how(policy), words, domains, t, ideal, queue)
+    return jax.jit(first), jax.jit(before, donate_argnums=5)
 
-        ours, queue = jax.lax.map(one, (arrays, words, domains, apart, queue))
-        return Before(*(jnp.moveaxis(x, 0, 1).reshape(x.shape[1], -1) for x in ours)), queue
 
-    return jax.jit(before, donate_argnums=5)
+def _apart(env: HostEnv, found: Float[np.ndarray, "rows n"]) -> Before:
+    """The rows of a compiled step under their names."""
+    d, a = len(env.observations), len(env.actions)
+    return Before(found[:d], found[d : d + a], found[d + a : d + 2 * a], found[d + 2 * a :])
 
 
 def _before(
@@ -145,14 +173,15 @@ def _before(
     domains: dict[str, Float[Array, "n"]],
     t: Int[Array, ""],
     ideal: Float[Array, "d n"],
-    queue: Queue,
-) -> tuple[Before, Queue]:
-    """The order of `rollout.advance`, up to the physics."""
+    held: tuple[Queue, PyTree],
+) -> tuple[Before, tuple[Queue, PyTree]]:
+    """The order of `rollout.advance`, up to the physics; the queue of commands and the policy's memory are held."""
+    queue, memory = held
     observation = env.effects.observe(words, t, ideal, domains)
-    action = act(words, t, observation)
+    memory, action = act.choose(words, t, memory, observation)
     wanted = scale_and_clip(action, tuple(s.low for s in env.actions), tuple(s.high for s in env.actions))
     command, queue = env.effects.delay(t, queue, wanted, domains)
-    return Before(observation, action, command, env.effects.reach(command, domains)), queue
+    return Before(observation, action, command, env.effects.reach(command, domains)), (queue, memory)
 
 
 def _empty_queue(env: HostEnv, shape: tuple[int, ...]) -> Float[Array, "P slots a R"]:
@@ -181,25 +210,33 @@ def _shaped(env: HostEnv, method: str, found: Any, wanted: tuple[int, ...]) -> F
 
 @contextlib.contextmanager
 def opened(env: HostEnv, columns: HostDomains, seeds: np.ndarray) -> Iterator[Machines]:
-    """The machines, which are closed in any case."""
-    with _blaming(env, columns):
-        machines = env.open(columns, seeds)
-    try:
-        yield machines
-    finally:
-        machines.close()
+    """The machines, which are watched, and closed in any case."""
+    with watching(env.patience, lambda error: blamed(env, columns, error)):
+        with _blaming(env, columns):
+            machines = env.open(columns, seeds)
+        WATCH.ended()
+        try:
+            yield Watched(machines)
+        finally:
+            machines.close()
 
 
 @contextlib.contextmanager
 def _blaming(env: HostEnv, columns: HostDomains) -> Iterator[None]:
-    """Whatever a simulator raises becomes one sentence: which platform, which domain, what was raised."""
+    """Whatever a simulator raises becomes one sentence."""
     try:
         yield
     except Exception as error:
-        n = next(iter(columns.values())).size
-        known = getattr(error, "machine", 0 if n == 1 else None)
-        which = f"domain {known}" if known is not None else f"one of {n} domains, the first of which is"
-        values = ", ".join(f"{name}={column[known or 0]:g}" for name, column in columns.items())
-        kind = "" if isinstance(error, MachineError | ValueError) else f"{type(error).__name__}: "
-        what = f"{kind}{error}".rstrip(".")
-        raise ValueError(f"{env.name} broke on {which} ({values}): {what}{users_line(error)}.") from error
+        raise ValueError(blamed(env, columns, error)) from error
+
+
+def blamed(env: HostEnv, columns: HostDomains, error: Exception) -> str:
+    """Which platform broke on which domain, and how."""
+    n = next(iter(columns.values())).size
+    known = getattr(error, "machine", None)
+    known = 0 if known is None and n == 1 else known
+    which = f"domain {known}" if known is not None else f"one of {n} domains, the first of which is"
+    values = ", ".join(f"{name}={column[known or 0]:g}" for name, column in columns.items())
+    kind = "" if isinstance(error, MachineError | ValueError) else f"{type(error).__name__}: "
+    what = f"{kind}{error}".rstrip(".")
+    return f"{env.name} broke on {which} ({values}): {what}{users_line(error)}."

@@ -1,37 +1,76 @@
-"""How fast a host environment is on this machine, measured in less than a second."""
+"""How fast a host environment is on this machine, measured through the seam in about a second."""
 
+import contextlib
 import time
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from spota.sim.host import HostEnv
-from spota.sim.host_rollout import opened
+from spota.sim.host_rollout import HostStep, play
+from spota.sim.rollout import acting_with, alone
 
-MACHINES = 64
+FEW, MANY = 8, 64
+"""Machines side by side in the two measurements."""
 SECONDS = 0.3
-"""Of measuring, at least."""
+"""Of each measurement, about."""
+WARMING = 3
+"""Steps before it, which compile."""
 
 
-def steps_per_second(env: HostEnv) -> float:
-    """Steps of all machines together, with commands in the middle of their ranges; an estimate for planning.
+class Pace(NamedTuple):
+    """What a rollout costs, in seconds: each call for all machines, each machine in a call, and to open a machine."""
 
-    As in a rollout, a failed machine is not stepped again: some simulators warn if one does. The median over the steps
-    forgives a machine that is busy for a moment.
-    """
-    n = min(env.at_once, MACHINES)
-    domains = {name: np.asarray(x, np.float64) for name, x in env.domain.sample(jax.random.key(0), n).items()}
-    command = np.repeat([[(s.low + s.high) / 2] for s in env.actions], n, axis=1)
-    rates, until = [], time.perf_counter() + SECONDS
-    while not rates or time.perf_counter() < until:
-        active = np.ones(n, bool)
-        with opened(env, domains, np.arange(n, dtype=np.uint32)) as machines:
-            for _ in range(env.max_steps):
-                begun = time.perf_counter()
-                _, failed = machines.step(command, active)
-                machines.observe()
-                rates.append(active.sum() / (time.perf_counter() - begun))
-                active = active & ~failed
-                if 2 * active.sum() < n or begun > until:
-                    break
-    return float(np.median(rates))
+    call: float
+    machine: float
+    opening: float
+
+    def seconds(self, machines: int, steps: int) -> float:
+        """Of one rollout on so many machines side by side."""
+        return machines * self.opening + steps * (self.call + machines * self.machine)
+
+
+def pace(env: HostEnv, policy: Any) -> Pace:
+    """From two measurements with this policy; a call costs the same for few and for many machines."""
+    few, many = min(FEW, env.at_once), min(MANY, env.at_once)
+    (_, small), (opening, large) = _timed(env, policy, few), _timed(env, policy, many)
+    machine = large / many if few == many else max(large - small, 0.0) / (many - few)
+    return Pace(max(large - many * machine, 0.0), machine, opening / many)
+
+
+def steps_per_second(env: HostEnv, policy: Any) -> float:
+    """Steps of many machines together."""
+    n = min(MANY, env.at_once)
+    return n / _timed(env, policy, n)[1]
+
+
+class _MeasuredError(Exception):
+    """There is no need to go on."""
+
+
+def _timed(env: HostEnv, policy: Any, n: int) -> tuple[float, float]:
+    """Seconds to open n machines, and of one step of all; the median forgives a moment in which others are busy."""
+    domains = {name: column[None] for name, column in env.domain.sample(jax.random.key(0), n).items()}
+    keys = jax.random.split(jax.random.key(1), (1, n))
+    moments: list[float] = []
+
+    def see(_: int, step: HostStep) -> None:
+        moments.append(time.perf_counter())
+        warm, over = len(moments) > WARMING, 2 * np.count_nonzero(step.alive) < n
+        if over or (warm and moments[-1] - moments[1] > seconds):
+            raise _MeasuredError
+
+    for seconds in (0.0, SECONDS):  # noqa: B007, `see` reads it
+        moments[:] = [time.perf_counter()]
+        with contextlib.suppress(_MeasuredError):
+            play(env, acting_with, alone(policy), domains, keys, see)
+    first, *others = np.diff(moments).tolist() or [0.0]
+    step = float(np.median(others)) if others else first
+    return max(first - step, 0.0), step
+
+
+def rest(env: Any) -> Any:
+    """A policy that does nothing, for a measurement of the simulator alone."""
+    return lambda observation: jnp.zeros((len(env.actions), *observation.shape[1:]))

@@ -39,7 +39,7 @@ def platform_sha256(env: Platform) -> str:
 
 
 def code_sha256(*objects: Any) -> str:
-    """The identity of optimizers, or of other objects with code: what they hold, and what they do."""
+    """The identity of solvers, or of other objects with code: what they hold, and what they do."""
     digest = hashlib.sha256()
     for one in objects:
         for part in _Walk(one.__module__).value(one):

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, UInt32
 from spota.sim.env import Env, Platform
 from spota.sim.host import HostDomains, HostEnv, Machines
 from spota.sim.rollout import pure
+from spota.sim.watchdog import WATCH, Watched, watching
 
 HOLD = 10
 """Steps for which an open command is held, on average: what jumps at every step moves little."""
@@ -107,11 +108,16 @@ def _heard() -> Iterator[list[warnings.WarningMessage]]:
 
 @contextlib.contextmanager
 def _opened(env: Platform, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> Iterator[Machines]:
-    machines = env.open(domains, seeds) if isinstance(env, HostEnv) else PureMachines(pure(env), domains, seeds)
-    try:
-        yield machines
-    finally:
-        machines.close()
+    if not isinstance(env, HostEnv):
+        yield PureMachines(pure(env), domains, seeds)
+        return
+    with watching(env.patience, lambda error: f"{env.name} broke: {error}."):
+        machines = env.open(domains, seeds)
+        WATCH.ended()
+        try:
+            yield Watched(machines)
+        finally:
+            machines.close()
 
 
 class PureMachines:

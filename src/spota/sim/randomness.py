@@ -52,7 +52,12 @@ def words(keys: Key[Array, "*n"]) -> Words:
 
 def seeds(keys: Key[Array, "n"]) -> UInt32[np.ndarray, "n"]:
     """A seed for a simulator on the host, of each rollout's key."""
-    return np.asarray(_hash(words(keys), jnp.int32(0), MACHINE_STREAM, 1)[0])
+    return np.asarray(_seeds(words(keys)))
+
+
+@jax.jit
+def _seeds(key: Words) -> UInt32[Array, "n"]:
+    return _hash(key, jnp.int32(0), MACHINE_STREAM, 1)[0]
 
 
 def normals(key: Words, step: Int[Array, ""], stream: int, channels: int) -> Float[Array, "channels *n"]:

@@ -16,12 +16,12 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from spota.sim import devices, host_groups, host_rollout, randomness
+from spota.sim.acting import Act, acting_with
 from spota.sim.checks import check_env, check_policy
 from spota.sim.domain import Domains, repeat
 from spota.sim.effects import scale_and_clip
 from spota.sim.env import Env, Platform, Policy, Trajectories
 from spota.sim.host import HostEnv
-from spota.sim.host_rollout import Act
 
 CHUNK = 2048
 """Rollouts that a device runs at once: enough to vectorise, few enough for its cache."""
@@ -41,6 +41,8 @@ class World(eqx.Module):
     ideal: Float[Array, "d n"]
     queue: Float[Array, "slots a n"]
     alive: Bool[Array, "n"]
+    memory: PyTree
+    """What the policy remembers; an empty tuple if it has no memory."""
 
 
 class Step(eqx.Module):
@@ -134,13 +136,13 @@ def check(env: Platform, domains: Domains):
         env.effects.delay.check(domains)
 
 
-def begin(env: Env, domains: Domains, keys: Key[Array, "n"]) -> World:
-    """All rollouts at their start states."""
+def begin(env: Env, act: Act, domains: Domains, keys: Key[Array, "n"]) -> World:
+    """All rollouts at their start states, with nothing seen yet."""
     xi = _batched(env.params)(domains)
     n = keys.shape[0]
     command = jnp.zeros((len(env.actions), n))
     state = _batched(env.start)(keys, xi)
-    return World(state, _ideal(env, state, xi), env.effects.delay.empty(command), jnp.ones(n, bool))
+    return World(state, _ideal(env, state, xi), env.effects.delay.empty(command), jnp.ones(n, bool), act.start(n))
 
 
 def look(env: Env, domains: Domains, key: randomness.Words, t: Int[Array, ""], world: World) -> Float[Array, "d n"]:
@@ -154,7 +156,7 @@ def advance(
     """One step of all rollouts, in the order of `effects`; a failed rollout stands still and earns nothing."""
     xi = _batched(env.params)(domains)
     observation = checkpoint_name(look(env, domains, key, t, world), KEPT[0])
-    action = act(key, t, observation)
+    memory, action = act.choose(key, t, world.memory, observation)
     wanted = scale_and_clip(action, tuple(s.low for s in env.actions), tuple(s.high for s in env.actions))
     command, queue = env.effects.delay(t, world.queue, wanted, domains)
     command = checkpoint_name(command, KEPT[1])
@@ -162,7 +164,7 @@ def advance(
     moved = _batched(env.step)(world.state, tuple(env.effects.reach(command, domains)), xi)
     state = jax.tree.map(lambda new, old: jnp.where(world.alive, new, old), moved, world.state)
     alive = world.alive & ~_batched(env.failed)(state, xi)
-    return World(state, _ideal(env, state, xi), queue, alive), Step(
+    return World(state, _ideal(env, state, xi), queue, alive, memory), Step(
         world.state, observation, action, command, reward, world.alive
     )
 
@@ -174,11 +176,6 @@ def _ideal(env: Env, state: PyTree, xi: PyTree) -> Float[Array, "d n"]:
 def danger(env: Env, state: PyTree, domains: Domains) -> tuple[Float[Array, "n"], ...]:
     """How close every rollout is to each kind of failure; 1 is failure."""
     return _batched(env.danger)(state, _batched(env.params)(domains))
-
-
-def acting_with(policy: Policy) -> Act:
-    """Act with the policy's mean: no exploration."""
-    return lambda _key, _t, observation: policy(observation)
 
 
 def _batched(method: Callable) -> Callable:
@@ -205,7 +202,7 @@ def summed(env: Env, act: Act, domains: Domains, keys: Key[Array, "n"]) -> tuple
         world, step = advance(env, act, domains, words, t, world)
         return (world, total + step.reward), None
 
-    start = begin(env, domains, keys), jnp.zeros(keys.shape)
+    start = begin(env, act, domains, keys), jnp.zeros(keys.shape)
     (world, total), _ = jax.lax.scan(body, start, jnp.arange(env.max_steps))
     return total, world.alive
 
@@ -221,7 +218,8 @@ def _returns(
 def _watch(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> tuple[World, Step]:
     words, act = randomness.words(keys), acting_with(policy)
     steps = jnp.arange(env.max_steps)
-    return jax.lax.scan(lambda w, t: advance(env, act, domains, words, t, w), begin(env, domains, keys), steps)
+    start = begin(env, act, domains, keys)
+    return jax.lax.scan(lambda w, t: advance(env, act, domains, words, t, w), start, steps)
 
 
 @eqx.filter_jit

@@ -3,11 +3,11 @@
 import time
 
 import jax
-import jax.numpy as jnp
 
 from spota.sim import host_speed
 from spota.sim.env import Env, Platform
 from spota.sim.host import HostEnv
+from spota.sim.host_speed import rest
 from spota.sim.rollout import pure, returns
 
 ROLLOUTS = 256
@@ -16,11 +16,11 @@ ROLLOUTS = 256
 
 def steps_per_second(env: Platform) -> float:
     """Steps of one machine a second, with all machines side by side."""
-    return host_speed.steps_per_second(env) if isinstance(env, HostEnv) else _pure(pure(env))
+    return host_speed.steps_per_second(env, rest(env)) if isinstance(env, HostEnv) else _pure(pure(env))
 
 
 def _pure(env: Env) -> float:
-    domains, policy = env.domain.sample(jax.random.key(0), ROLLOUTS), _rest(env)
+    domains, policy = env.domain.sample(jax.random.key(0), ROLLOUTS), rest(env)
     keys = jax.random.split(jax.random.key(1), (ROLLOUTS, 1))
 
     def run() -> None:
@@ -30,8 +30,3 @@ def _pure(env: Env) -> float:
     begun = time.perf_counter()
     run()
     return ROLLOUTS * env.max_steps / (time.perf_counter() - begun)
-
-
-def _rest(env: Env):
-    """Do nothing."""
-    return lambda observation: jnp.zeros((len(env.actions), *observation.shape[1:]))

@@ -111,7 +111,7 @@ def test_the_effort_margin_is_told_and_part_of_every_bound(certified, tmp_path):
     told = dataclasses.replace(whole, iterations=(dataclasses.replace(kept, certificate=measured),))
     text = Words(page(Material(told, None, "no picture"))).text
     assert "an effort margin of 37: 5 references, trained 3 times as long, gained 12 more" in text
-    assert "no policy that the optimizer finds, even with 3 times the effort, is better" in text
+    assert "no policy that the solver finds, even with 3 times the effort, is better" in text
     assert "All of them include the effort margin of 37." in text
     assert text.count(" 137 ") >= len(measured.intervals)
 

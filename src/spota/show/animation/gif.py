@@ -9,8 +9,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from spota.files.atomic import write_atomically
-from spota.show.animation import scenes
+from spota.show.animation.drawing import COLOURS, Area, Drawing, Line, Mark, pale
 from spota.show.animation.recording import Recording, check_some
+from spota.show.animation.scenes import picture
 
 FRAMES_PER_SECOND = 25
 HOLD = 1.2
@@ -20,12 +21,15 @@ SIZES = {1: 480, 2: 400}
 FINER = 2  # drawn this many times larger and then reduced: smooth edges
 HEADER, FOOTER = 46, 30  # [px] above and below the scene
 PAD = FINER * 12
+LIGHT = ("surface", "floor", "board", "grid")
+"""Colours of which the palette has no paler ones."""
 
 
 def to_gif(recordings: Sequence[Recording], path: str | Path) -> Path:
     """Write the GIF; it repeats for ever."""
     check_some(recordings)
-    images = _reduce([_sheet(recordings, time) for time in frame_times(recordings)])
+    shown = [(r, Drawing(picture(r, recordings))) for r in recordings]
+    images = _reduce([_sheet(shown, time) for time in frame_times(recordings)])
     pause = round(1000 / FRAMES_PER_SECOND)
     durations = [pause] * (len(images) - 1) + [round(1000 * HOLD)]
     how: dict[str, Any] = {"append_images": images[1:], "duration": durations, "loop": 0, "optimize": False}
@@ -40,41 +44,41 @@ def frame_times(recordings: Sequence[Recording]) -> np.ndarray:
 
 def _reduce(images: list[Image.Image]) -> list[Image.Image]:
     """One palette for all frames: no flicker, and what stands still costs nothing."""
-    colours = [
-        *scenes.LIGHT,
-        *scenes.STRONG,
-        *(scenes.pale(colour, share) for colour in scenes.STRONG for share in (0.25, 0.5, 0.75)),
-    ]
+    strong = [colour for name, colour in COLOURS.items() if name not in LIGHT]
+    colours = [*(COLOURS[name] for name in LIGHT), *strong]
+    colours += [pale(colour, share) for colour in strong for share in (0.25, 0.5, 0.75)]
     palette = Image.new("P", (1, 1))
     palette.putpalette(b"".join(bytes.fromhex(colour[1:]) for colour in colours))
     return [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
 
 
-def _sheet(recordings: Sequence[Recording], time: float) -> Image.Image:
-    width = SIZES.get(len(recordings), max(240, 1000 // len(recordings)))
-    heights = [_panel_height(r, recordings, width) for r in recordings]
-    sheet = Image.new("RGB", (FINER * width * len(recordings), FINER * max(heights)), "white")
-    for i, recording in enumerate(recordings):
-        panel = _panel(recording, recordings, time, FINER * width, FINER * max(heights))
-        sheet.paste(panel, (i * FINER * width, 0))
+Shown = tuple[Recording, Drawing]
+
+
+def _sheet(shown: Sequence[Shown], time: float) -> Image.Image:
+    width = SIZES.get(len(shown), max(240, 1000 // len(shown)))
+    height = max(_panel_height(drawing, width) for _, drawing in shown)
+    sheet = Image.new("RGB", (FINER * width * len(shown), FINER * height), "white")
+    for i, (recording, drawing) in enumerate(shown):
+        sheet.paste(_panel(recording, drawing, time, FINER * width, FINER * height), (i * FINER * width, 0))
     return sheet.reduce(FINER)
 
 
-def _panel_height(recording: Recording, recordings: Sequence[Recording], width: int) -> int:
-    left, right, bottom, top = scenes.extent(recording.scene, recordings)
+def _panel_height(drawing: Drawing, width: int) -> int:
+    left, right, bottom, top = drawing.picture.extent
     return round(width * (top - bottom) / (right - left)) + HEADER + FOOTER
 
 
-def _panel(recording: Recording, recordings: Sequence[Recording], time: float, width: int, height: int) -> Image.Image:
+def _panel(recording: Recording, drawing: Drawing, time: float, width: int, height: int) -> Image.Image:
     """One recording at one time: caption, scene, readout."""
     image = Image.new("RGB", (width, height), "white")
     pen, now = ImageDraw.Draw(image), _frame(recording, time)
-    left, right, bottom, top = scenes.extent(recording.scene, recordings)
+    left, right, bottom, top = drawing.picture.extent
     scale = width / (right - left)
     middle = (FINER * HEADER + height - FINER * FOOTER) / 2
     corner = np.array([width / 2 - scale * (left + right) / 2, middle + scale * (bottom + top) / 2])
-    for shape in scenes.shapes(recording, recordings, now):
-        _draw(pen, shape, corner, scale)
+    for mark in drawing.marks(now):
+        _draw(pen, mark, corner, scale)
     _title(pen, recording, time)
     _readout(pen, recording, time, now, width, height)
     return image
@@ -85,39 +89,41 @@ def _frame(recording: Recording, time: float) -> int:
     return int(np.searchsorted(recording.time, time + 1e-9, side="right")) - 1
 
 
-def _draw(pen: ImageDraw.ImageDraw, shape: scenes.Shape, corner: np.ndarray, scale: float):
-    points = [tuple(p) for p in (corner + scale * shape.points * [1, -1]).tolist()]
-    if isinstance(shape, scenes.Area):
-        pen.polygon(points, fill=shape.colour)
-        return
-    width = max(FINER, round(scale * shape.width))
-    pen.line(points, fill=shape.colour, width=width, joint="curve")
-    for end in (points[0], points[-1]):
-        if width > 2 * FINER:
-            pen.circle(end, width / 2 - 0.5, fill=shape.colour)
+def _draw(pen: ImageDraw.ImageDraw, mark: Mark, corner: np.ndarray, scale: float):
+    points = [tuple(p) for p in (corner + scale * mark.points * [1, -1]).tolist()]
+    if isinstance(mark, Area):
+        pen.polygon(points, fill=mark.colour)
+    elif isinstance(mark, Line):
+        width = max(FINER, round(scale * mark.width))
+        pen.line(points, fill=mark.colour, width=width, joint="curve")
+        for end in (points[0], points[-1]):
+            if width > 2 * FINER:
+                pen.circle(end, width / 2 - 0.5, fill=mark.colour)
+    else:
+        pen.text(points[0], mark.words, fill=mark.colour, font=_font(11), anchor="la" if mark.left else "mm")
 
 
 def _title(pen: ImageDraw.ImageDraw, recording: Recording, time: float):
     """The caption and, once it has happened, the failure."""
-    pen.text((PAD, FINER * 8), recording.caption, fill=scenes.INK, font=_font(14, bold=True))
+    pen.text((PAD, FINER * 8), recording.caption, fill=COLOURS["ink"], font=_font(14, bold=True))
     if recording.failed and time >= recording.duration - 1e-9:
         text = f"✕ failed at {recording.duration:.2f} s"
-        pen.text((PAD, FINER * 27), text, fill=scenes.FAILURE, font=_font(12, bold=True))
+        pen.text((PAD, FINER * 27), text, fill=COLOURS["failure"], font=_font(12, bold=True))
 
 
 def _readout(pen: ImageDraw.ImageDraw, recording: Recording, time: float, frame: int, width: int, height: int):
     """Time, return and voltages below the scene."""
     base, wide = height - FINER * 22, width - 2 * PAD
-    pen.line([(PAD, base - FINER * 6), (PAD + wide, base - FINER * 6)], fill=scenes.GRID, width=FINER)
+    pen.line([(PAD, base - FINER * 6), (PAD + wide, base - FINER * 6)], fill=COLOURS["grid"], width=FINER)
     clock, earned = f"{min(time, recording.duration):.2f} s", f"return {recording.returns[frame]:.0f}"
-    texts = [(clock, scenes.INK), (earned, scenes.INK), *_voltages(recording, frame)]
+    texts = [(clock, COLOURS["ink"]), (earned, COLOURS["ink"]), *_voltages(recording, frame)]
     for i, (text, colour) in enumerate(texts):
         pen.text((PAD + i * wide / len(texts), base), text.replace("-", "−"), fill=colour, font=_font(11))
 
 
 def _voltages(recording: Recording, frame: int) -> list[tuple[str, str]]:
     """Each command with the colour of its motor in the scene."""
-    colours = (scenes.FIRST, scenes.SECOND)
+    colours = (COLOURS["first"], COLOURS["second"])
     values = zip(recording.signals, recording.commands[frame], strict=True)
     return [(f"{s.name} {value:+.1f} {s.unit}", colours[i % 2]) for i, (s, value) in enumerate(values)]
 

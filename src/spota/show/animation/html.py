@@ -1,16 +1,20 @@
 """Recordings → a fragment that any page can hold, and a page of its own: one file, no network."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import numpy as np
 
 from spota.files.atomic import write_atomically
+from spota.show.animation.picture import Picture
 from spota.show.animation.recording import Recording, check_some
+from spota.show.animation.scenes import picture
 
 DIGITS = 5
 
@@ -19,8 +23,9 @@ def fragment(recordings: Sequence[Recording]) -> str:
     """One player for all recordings side by side, to stand anywhere in a page: styles, words, data, script."""
     check_some(recordings)
     figures = "".join(_figure(recording) for recording in recordings)
+    script = f'(() => {{\n  "use strict";\n{_read("picture.js")}{_read("player.js")}}})();\n'
     return _template("player.html").substitute(
-        style=_read("player.css"), script=_read("player.js"), figures=figures, data=_data(recordings)
+        style=_read("player.css"), script=script, figures=figures, data=_data(recordings)
     )
 
 
@@ -60,26 +65,34 @@ def _figure(recording: Recording) -> str:
 
 def _data(recordings: Sequence[Recording]) -> str:
     """JSON that is safe inside a script element."""
-    text = json.dumps([_scene(r) for r in recordings], ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(
+        [_scene(r, picture(r, recordings)) for r in recordings],
+        ensure_ascii=False,
+        allow_nan=False,
+        separators=(",", ":"),
+    )
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _scene(r: Recording) -> dict:
+def _scene(r: Recording, drawn: Picture) -> dict:
     """What the script needs of a recording; captions and outcomes are in the page already."""
     return {
         "scene": r.scene,
         "interval": round(r.interval, 9),
         "duration": round(r.duration, 9),
-        "tracks": {name: _short(values) for name, values in r.tracks.items()},
-        "sizes": {name: float(f"{size:.{DIGITS}g}") for name, size in r.sizes.items()},
+        "picture": _short(asdict(drawn)),
         "signals": [{"name": s.name, "unit": s.unit, "low": s.low, "high": s.high} for s in r.signals],
-        "commands": [_short(column) for column in r.commands.T],
+        "commands": _short(r.commands.T),
         "returns": _short(r.returns),
         "maxReturn": r.max_return,
         "failed": r.failed,
     }
 
 
-def _short(values: np.ndarray) -> list[float]:
-    """Five significant digits: finer than any pixel, and a third of the text."""
-    return [float(f"{value:.{DIGITS}g}") for value in values]
+def _short(value: Any) -> Any:
+    """Every number with five significant digits: finer than any pixel, and a third of the text."""
+    if isinstance(value, Mapping):
+        return {name: _short(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_short(one) for one in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float | np.floating) else value

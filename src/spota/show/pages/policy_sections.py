@@ -29,7 +29,10 @@ def motion(m: Material) -> Section | None:
         "below each picture is what drives it."
     )
     if m.evaluation.recordings[0].scene == "curves":
-        about += " The pictures are what its sensors would show without noise, each signal over its own range."
+        about += (
+            " Its simulator is not spota's, which therefore cannot draw it: shown is what its sensors would read "
+            "without noise, each signal over its own range."
+        )
     player = animation.fragment(m.evaluation.recordings)
     return Section("motion", "In motion", "The policy at work", html.paragraph(about) + player)
 

@@ -25,7 +25,7 @@ BLOCKS = (
 
 @dataclass(frozen=True)
 class Learning:
-    """How an optimizer fared: one line per problem, and the domains that it was given."""
+    """How a solver fared: one line per problem, and the domains that it was given."""
 
     evaluated_at: Float[np.ndarray, "evaluations"]
     returns: Float[np.ndarray, "problems evaluations"]

@@ -158,7 +158,7 @@ def promised(c: Certificate) -> Iterator[str]:
     even = f", even with {c.effort_factor} times the effort," if c.effort_references else ""
     if c.bounded:
         yield (
-            "Draw machines at random from the distribution below. On average over them, no policy that the optimizer "
+            "Draw machines at random from the distribution below. On average over them, no policy that the solver "
             f"finds{even} is better than this one by more than {figure(c.ucbog)} of return."
         )
     if c.performance is not None and c.performance.in_range:
@@ -177,7 +177,7 @@ def not_promised() -> Iterator[str]:
     yield "Nothing about one particular machine: both parts are averages, and a single machine can be much worse."
     yield "Nothing outside the distribution: on a machine that it never draws, anything can happen."
     yield (
-        "Nothing about policies that the optimizer cannot find. The loss is measured against the references; weak "
+        "Nothing about policies that the solver cannot find. The loss is measured against the references; weak "
         "references make it look small."
     )
     yield "Nothing about what the simulation leaves out: this is no safety case for the real machine."
