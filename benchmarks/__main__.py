@@ -83,10 +83,8 @@ def main(
         "truth": lambda: truth.main(platforms, presets or ("quick",), seeds),
         "steady": lambda: steady.main(platforms, presets, seeds),
     }
-    run |= {
-        "training": lambda: training.main(limit),
-        "learning": lambda: learning.main(platforms, seeds or learning.SEEDS),
-    }
+    run |= {"training": lambda: training.main(limit)}
+    run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS)}
     for name in names:
         run[name]()
 

@@ -8,7 +8,7 @@ import pytest
 from spota import policies
 from spota.deploy.drive import Drive
 from spota.deploy.emulator import drawn_domain
-from spota.deploy.inference import controller_of
+from spota.deploy.inference import Remembered, controller_of
 from spota.deploy.introduction import Introduction
 from spota.deploy.judgement import Judgement
 from spota.deploy.machine import Machine
@@ -16,7 +16,9 @@ from spota.deploy.physics import HostBody, PureBody
 from spota.deploy.plain import plain
 from spota.deploy.wear import Wear
 from spota.envs import make
+from spota.policies.architecture import Architecture, new_network
 from spota.policies.contract import Contract
+from spota.sim.acting import followed
 from spota.sim.rollout import pure
 
 NAMES = ("ball-balancer", "cart-pole", "qube")
@@ -73,6 +75,21 @@ def test_policies_act_without_jax_as_with_it(make_policy):
     for observation, want in zip(seen, wanted[0], strict=True):
         act(observation.astype(float), into)
         assert into[0] / 8 == pytest.approx(want, abs=2e-4)
+
+
+@pytest.mark.parametrize("memory", [{"memory": 3, "stride": 2}, {"recurrent": 5}])
+def test_policies_with_memory_remember_the_same_without_jax(memory):
+    env = make("cart-pole")
+    policy = new_network(jax.random.key(1), env, Architecture((6, 6), **memory))
+    policy = jax.tree.map(lambda x: x + 0.3 * jax.random.normal(jax.random.key(2), x.shape), policy)
+    act, into, seen = controller_of(policy, Contract.of(env)), np.zeros(1), observations(env, 12)
+    wanted = np.asarray(followed(policy, jnp.asarray(seen)[:, :, None]))[:, 0, 0]
+    assert isinstance(act, Remembered)
+    for _ in range(2):
+        act.reset()
+        for observation, want in zip(seen, wanted, strict=True):
+            act(observation.astype(float), into)
+            assert into[0] / 8 == pytest.approx(want, abs=1e-4)
 
 
 def test_arrays_are_taken_apart_and_what_cannot_run_without_jax_is_refused():

@@ -1,6 +1,6 @@
 """Policies as a loop on a machine wants them: NumPy or plain floats, never jax, and nothing allocated that lasts."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from spota.deploy.plain import plain
 from spota.policies.contract import Contract
 from spota.policies.network import FNN, Linear
 from spota.sim.acting import remembers, stepping
-from spota.sim.env import Policy
+from spota.sim.env import Policy, Reactive
 
 
 @runtime_checkable
@@ -28,7 +28,7 @@ def controller_of(policy: Policy, contract: Contract) -> Controller:
         return Network(policy)
     if isinstance(policy, Linear):
         return Gains(policy)
-    return Remembered(policy, contract) if remembers(policy) else Printed(policy, contract)
+    return Remembered(policy, contract) if remembers(policy) else Printed(cast(Reactive, policy), contract)
 
 
 class Network:
@@ -73,7 +73,7 @@ class Gains:
 class Printed:
     """Any other policy of jax, a classical controller for example, number by number."""
 
-    def __init__(self, policy: Policy, contract: Contract):
+    def __init__(self, policy: Reactive, contract: Contract):
         """Print it."""
         name = getattr(policy, "__name__", type(policy).__name__)
         self._act = plain(lambda *x: policy(jnp.stack(x)), len(contract.observations), f"the policy {name}")
