@@ -200,7 +200,7 @@ def test_two_processes_and_a_signal(tmp_path, number, code):
         assert host.returncode == code
         assert "Stopped safely in the phase run" in said
         last = news(told["page"])
-        assert last["words"] == "no controller" and last["frames"][-1]["commands"] == [0.0, 0.0]
+        assert last["words"] == "no controller" and last["command"] == [0.0, 0.0]
         assert (out / "recording.npz").exists()
     finally:
         host.kill()

@@ -16,11 +16,12 @@ from spota.deploy.machine import Machine
 from spota.deploy.phases import PHASES
 from spota.deploy.physics import PureBody
 from spota.show import animation
-from spota.show.animation.recording import FRAMES_PER_SECOND, Recording, Scene, Sizes, Tracks, picture_of
+from spota.show.animation.html import scene
+from spota.show.animation.recording import FRAMES_PER_SECOND, Recording, picture_of
 
-EVENTS_PER_SECOND = 20
-KEPT = 100
-"""Frames that wait for a reader who is slow."""
+EVENTS_PER_SECOND = 12
+KEPT = 50
+"""Frames that are shown: the last second."""
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -43,7 +44,7 @@ class LivePage:
         self._machine, self._caption = machine, caption
         self._stride = max(1, round(1 / (FRAMES_PER_SECOND * machine.env.dt)))
         self._frames: deque[Frame] = deque(maxlen=KEPT)
-        self._take_first()
+        self._frames.append(Frame(0, self._values(), (0.0,) * len(machine.env.actions), 0, False, False))
         handler = type("Handler", (_Handler,), {"live": self})
         try:
             self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
@@ -74,45 +75,40 @@ class LivePage:
         self._server.server_close()
 
     def page(self) -> str:
-        """The page, at rest until frames come."""
-        env = self._machine.env
-        scene, _, sizes = self._drawn(self._frames[-1])
-        still = {name: np.full(2, value) for name, value in self._drawn(self._frames[-1])[1].items()}
-        recording = Recording(
-            env.name, self._caption, scene, self._stride * env.dt, np.arange(2) * self._stride * env.dt, still, sizes,
-            env.actions, np.zeros((2, len(env.actions))), np.zeros(2), np.zeros(2), env.max_return, False,
-        )  # fmt: skip
+        """The page, at rest until it hears more."""
         template = resources.files("spota.deploy").joinpath("live.html").read_text("utf-8")
-        return Template(template).substitute(title=env.name, player=animation.fragment([recording]))
+        player = animation.fragment([self._recorded(list(self._frames))])
+        return Template(template).substitute(title=self._machine.env.name, player=player)
 
     def news(self, after: int) -> tuple[int, str]:
         """What has happened since a frame: the newest one's number, and an event for the page."""
-        new = [frame for frame in list(self._frames) if frame.number > after]
-        if not new:
+        frames = list(self._frames)
+        last = frames[-1]
+        if last.number <= after:
             return after, ""
-        shown = [{"tracks": self._drawn(frame)[1], "commands": frame.command} for frame in new]
-        document = {"frames": shown, "time": new[-1].number * self._machine.env.dt, "words": _words(new[-1])}
-        return new[-1].number, f"data: {json.dumps(document, allow_nan=False)}\n\n"
-
-    def _take_first(self) -> None:
-        self._frames.append(Frame(0, self._values(), (0.0,) * len(self._machine.env.actions), 0, False, False))
+        told = {"time": last.number * self._machine.env.dt, "words": _words(last), "command": last.command}
+        document = {"scene": scene(self._recorded(frames)), **told}
+        return last.number, f"data: {json.dumps(document, allow_nan=False)}\n\n"
 
     def _values(self) -> tuple[float, ...]:
         body = self._machine.body
         return tuple(body.state) if isinstance(body, PureBody) else tuple(self._machine.sensors.measured.tolist())
 
-    def _drawn(self, frame: Frame) -> tuple[Scene, dict[str, float], Sizes]:
+    def _recorded(self, frames: list[Frame]) -> Recording:
+        """The last moments as a recording, two of them at least."""
+        frames = frames if len(frames) > 1 else frames * 2
         env, body = self._machine.env, self._machine.body
-        if not isinstance(body, PureBody) or env.name not in animation.ANIMATED:
-            names = [signal.name for signal in env.observations]
-            return "curves", dict(zip(names, frame.values, strict=False)), {}
-        scene, geometry = picture_of(env.name)
-        tracks, sizes = geometry(body.rebuilt([np.array([value]) for value in frame.values]), body.xi)
-        return scene, _plain(tracks), {name: float(size) for name, size in sizes.items()}
-
-
-def _plain(tracks: Tracks) -> dict[str, float]:
-    return {name: round(float(values[0]), 6) for name, values in tracks.items()}
+        columns = list(np.array([frame.values for frame in frames]).T)
+        which, tracks, sizes = "curves", dict(zip((s.name for s in env.observations), columns, strict=False)), {}
+        if isinstance(body, PureBody) and env.name in animation.ANIMATED:
+            which, geometry = picture_of(env.name)
+            tracks, sizes = geometry(body.rebuilt(columns), body.xi)
+        interval, n = self._stride * env.dt, len(frames)
+        commands = np.array([frame.command for frame in frames])
+        return Recording(
+            env.name, self._caption, which, interval, interval * np.arange(n), tracks, sizes, env.actions, commands,
+            np.zeros(n), np.zeros(n), env.max_return, False,
+        )  # fmt: skip
 
 
 def _words(frame: Frame) -> str:

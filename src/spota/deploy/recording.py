@@ -1,4 +1,4 @@
-"""A log as a recording: what the machine did, with names, units and times, for `spota fit` and everybody else."""
+"""A log as a recording: what the machine did, with names, units and times, for whoever fits a table to it, and everybody else."""
 
 import json
 from pathlib import Path

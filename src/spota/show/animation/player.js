@@ -129,20 +129,10 @@
     if (playing && visible && !was) requestAnimationFrame(tick);
   }).observe(root);
 
-  /** Live: frames of a machine that runs now come in, and the oldest leave. */
-  const LIVE = 150;
-  function grow(recording, frame) {
-    const { tracks } = recording;
-    for (const [name, value] of Object.entries(frame.tracks)) tracks[name].push(value);
-    frame.commands.forEach((value, c) => recording.commands[c].push(value));
-    recording.returns.push(0);
-    if (recording.returns.length <= LIVE) return;
-    [recording.returns, ...recording.commands, ...Object.values(tracks)].forEach((values) => values.shift());
-  }
-  root.addEventListener("spota-frames", ({ detail }) => {
-    const recording = recordings[0];
-    detail.forEach((frame) => grow(recording, frame));
-    recording.duration = duration = (recording.returns.length - 1) * recording.interval;
+  /** Live: a machine that runs now shows its last moments, again and again. */
+  root.addEventListener("spota-live", ({ detail }) => {
+    Object.assign(recordings[0], detail);
+    duration = detail.duration;
     play(false);
     time = duration - 1e-6; // not yet over
     draw();
