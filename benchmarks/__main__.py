@@ -16,6 +16,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     learning,
     loop,
     memory,
+    recordings,
     references,
     robustness,
     rollout,
@@ -41,6 +42,7 @@ def main(
                 "learning",
                 "loop",
                 "memory",
+                "recordings",
                 "references",
                 "robustness",
                 "yardstick",
@@ -68,17 +70,16 @@ def main(
         names: What to run; `host` needs mujoco and gymnasium. Those after it take ten minutes or more each, so ask for
             them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
-        platforms: The rows of `learning`, `memory`, `effort`, `yardstick`, `truth` and `steady`, e.g. --platforms qube.
+        platforms: The rows of `learning`, `memory`, `recordings`, `effort`, `yardstick`, `truth` and `steady`, e.g.
+            --platforms qube.
         seeds: The seeds of `learning`, `memory`, `truth` and `steady`; by default, those that the docs have.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "host": _host, "effort": lambda: effort.main(platforms)}
+    run |= {"loop": loop.main, "references": references.main, "robustness": robustness.main}
+    run |= {"memory": lambda: memory.main(platforms, seeds), "recordings": lambda: recordings.main(platforms)}
     run |= {
-        "loop": loop.main,
-        "memory": lambda: memory.main(platforms, seeds),
-        "references": references.main,
-        "robustness": robustness.main,
         "yardstick": lambda: yardstick.main(platforms),
         "truth": lambda: truth.main(platforms, presets or ("quick",), seeds),
         "steady": lambda: steady.main(platforms, presets, seeds),

@@ -116,3 +116,22 @@ def test_a_reader_who_has_seen_enough_is_no_error(arguments):
     process.stdout.close()
     _, told = process.communicate()
     assert (told, process.returncode) == ("", 141)
+
+
+def test_a_table_is_written_and_drawn_from(capsys, tmp_path):
+    table = tmp_path / "table.toml"
+    assert "--domain" in run(capsys, "envs", "cart-pole", "--write", str(table))
+    arguments = ("rollout", "cart-pole", "--domains", "20", "--json")
+    same = json.loads(run(capsys, *arguments, "--domain", str(table)))
+    assert same == json.loads(run(capsys, *arguments))
+    table.write_text(table.read_text().replace("center = 0.089", "center = 0.15"))
+    assert json.loads(run(capsys, *arguments, "--domain", str(table)))["mean"] != same["mean"]
+    assert "N(0.15, 0.0178)" in run(capsys, "envs", "cart-pole", "--domain", str(table))
+
+
+def test_what_cannot_be_asked_of_recordings_is_said(capsys, tmp_path):
+    assert "neither a platform" in fail(capsys, "applies", str(tmp_path), "a.npz")
+    assert "There is no recording a.npz" in fail(capsys, "applies", "cart-pole", "a.npz")
+    assert "is not of a qube" in fail(capsys, "applies", "qube", "sample:cart-pole/swing-up-0")
+    assert "--machines 5" in fail(capsys, "applies", "qube", "sample:qube/swing-up-0", "--machines", "5")
+    assert "no parameter 'pole'" in fail(capsys, "fit", "sample:qube/swing-up-0", "--env", "qube", "--widen", "pole=3")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import crafted
+import spota.fit
 from spota import policies
 from spota.certify.certificate import FORMAT, Certificate
 from spota.deploy.introduction import Introduction
@@ -17,7 +18,8 @@ from spota.files import documents
 from spota.files.documents import check, read_json, schema_of
 from spota.sim import domain_set, table_file
 
-KINDS = ("certificate", "policy file", "domain set", "domain table", "device contract")
+KINDS = ("certificate", "policy file", "domain set", "domain table", "recording", "device contract")
+RECORDING = Path(spota.fit.__file__).parent / "data" / "qube" / "chirp+1.5V-0.npz"
 FORMAT_1 = Path(__file__).parent / "data" / "certificate-format-1.json"
 
 
@@ -29,6 +31,9 @@ def about_of(policy, tmp_path):
 def whole(kind: str, tmp_path: Path):
     if kind == "certificate":
         return Certificate.from_json(FORMAT_1.read_text()).to_dict()
+    if kind == "recording":
+        with np.load(RECORDING) as archive:
+            return json.loads(str(archive["about"]))
     if kind == "domain table":
         table = crafted.CART_POLE.domain.learned_from(("0" * 64,))
         return read_json(table_file.save(crafted.CART_POLE.with_domain(table), tmp_path / "table.json", "a test"))

@@ -31,6 +31,8 @@ COMMANDS = {
     "sweep": "Sweep a domain parameter and see what each policy earns at every value; two parameters make a map.",
     "compare": "Compare policies on the same unseen domains, with the same start states and noise.",
     "explain": "Explain what a policy's return depends on.",
+    "applies": "Find out whether recordings come from a machine of a table: whether a certificate speaks of yours.",
+    "fit": "Learn from recordings which machine it is: a table of the machines that could have made them.",
     "report": "Write one page about a run: its certificate, how far to trust it, plots, and the policy at work.",
     "verify": "Find out whether anything in a run was edited, exchanged or damaged after it was written.",
 }

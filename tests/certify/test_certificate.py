@@ -296,3 +296,12 @@ def test_figures_are_written_as_people_do(value, text):
 
 def test_percentages():
     assert [percent(p) for p in (0.95, 0.05, 0.999, 0.5, 1.0)] == ["95 %", "5 %", "99.9 %", "50 %", "100 %"]
+
+
+def test_one_about_a_fitted_table_names_its_recordings_and_says_whose_machine_it_is(healthy):
+    subject = dataclasses.replace(SUBJECT, recordings=("a" * 64, "b" * 64))
+    c = certify(KEY, gaps_of(healthy), subject, threshold=50.0, method="studentized_reference", effort=EXACT)
+    assert c.recordings == ("a" * 64, "b" * 64)
+    assert "It is about one machine, of which there are 2 recordings (aaaaaaaaaaaa, bbbbbbbbbbbb)" in str(c)
+    assert Certificate.from_json(c.to_json()) == c
+    assert "one machine" not in str(certificate(healthy)) and certificate(healthy).recordings == ()

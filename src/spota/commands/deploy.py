@@ -2,9 +2,11 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import jax
 import tyro
 
 from spota.commands.output import command, console, print_json, say, warn
@@ -16,7 +18,7 @@ from spota.deploy.page import deployment_page
 from spota.deploy.realtime import realtime as asked
 from spota.deploy.recording import write_recording
 from spota.deploy.rules import Rules
-from spota.deploy.sources import deployable, measured
+from spota.deploy.sources import Deployable, deployable, measured
 from spota.files.atomic import write_atomically, write_json
 from spota.runs.directory import new_directory
 from spota.text import percent
@@ -37,6 +39,7 @@ def deploy(
     rules: Rules = Rules(),  # noqa: B008, frozen
     watchdog: bool = True,
     realtime: bool = False,
+    applies: bool = False,
     out: Annotated[Path | None, _default("runs/deploy-ENV-TIME", "DIR")] = None,
     json: bool = False,
 ) -> None:
@@ -56,6 +59,7 @@ def deploy(
         rules: What stops the run, and how gently it begins.
         watchdog: Refuse a device that does not declare a watchdog of its own.
         realtime: Ask for SCHED_FIFO and locked memory.
+        applies: Ask the recording whether the table speaks of this machine, as `spota applies` does; takes a minute.
         out: Where recording, figures and page go.
         json: Print one JSON document.
     """
@@ -74,6 +78,8 @@ def deploy(
     about = aftermath(ended, chosen.env, mission.steps, chosen.certificate)
     again = command("deploy", policy, "--device", device)
     recording = write_recording(directory / "recording.npz", ended.ticks, chosen.env.name, f"spota deploy, {device}")
+    if applies:
+        about = replace(about, notes=(*about.notes, _asked(chosen, recording)))
     write_json(directory / "deploy.json", {"policy": policy, "device": device, **about.to_dict()})
     page = deployment_page(about, ended.ticks, f"{chosen.name} on {device}", again).encode()
     write_atomically(directory / "report.html", lambda file: file.write(page))
@@ -82,6 +88,15 @@ def deploy(
     else:
         _tell(about, directory)
     sys.exit(about.exit_code)
+
+
+def _asked(chosen: Deployable, recording: Path) -> str:
+    """Whether the table covers the machine that was recorded, in a sentence."""
+    from spota.fit import covering  # slow to import
+    from spota.fit.recording_file import read
+
+    found = covering.applies(jax.random.key(0), chosen.env, [read(recording, chosen.env)])
+    return f"Does the table cover this machine? The recording says: {found.answer}. {found.why}"
 
 
 def _tell(about: Aftermath, directory: Path) -> None:

@@ -7,6 +7,7 @@ import tyro
 
 from spota.analysis import attribution, evaluate
 from spota.analysis.attribution import Explanation
+from spota.analysis.unidentified import Unknown, in_words, unknown
 from spota.analysis.worst import WorstDomain
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
@@ -64,12 +65,17 @@ def explain(
     key = evaluate.evaluation_key(seed)
     with bar("compiling …") as show:
         found = attribution.explain(key, platform, name, subject, others, drawn, n=samples, tell=show)
+    left = unknown(key, platform, subject, samples) if platform.domain.recordings else ()
     document = plain({"seed": seed, "samples": samples, "noise": noise, "on": on, "source": policy, **found.to_dict()})
+    if left:
+        document |= {"not_identified": [{**vars(u), "worth_measuring": u.worth_measuring} for u in left]}
     write_json(file, document)
     if json:
         print_json({**document, "files": [str(file)]})
         return
     _print(found)
+    if left:
+        _print_unknown(left)
     console.print(f"Wrote {file}.", soft_wrap=True)
 
 
@@ -80,6 +86,13 @@ def _print(found: Explanation) -> None:
     if found.information is not None:
         _print_information(found)
     _print_worst(found, found.worst[0])
+
+
+def _print_unknown(left: tuple[Unknown, ...]) -> None:
+    title = "What recordings of this machine leave open, and what goes with it"
+    rows = [(u.name, f"{100 * u.share:.0f} %", f"{100 * u.spread:.0f} %") for u in left[:SHOWN]]
+    print_table(title, ("", "of the return's variance", "of its spread is left"), rows)
+    console.print(in_words(left), soft_wrap=True, markup=False)
 
 
 def _print_indices(found: Explanation) -> None:

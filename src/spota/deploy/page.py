@@ -33,7 +33,7 @@ def deployment_page(about: Aftermath, ticks: Ticks, title: str, command: str) ->
 
 def _meaning(about: Aftermath) -> Section:
     notes = html.items(about.notes) if about.notes else html.paragraph("The policy did not act.")
-    more = "Whether the certificate still speaks of this machine can be asked of the recording beside this page."
+    more = "Whether the certificate still speaks of this machine: spota applies RUN recording.npz tells."
     return Section("meaning", "Meaning", "What it means", notes + html.paragraph(more))
 
 

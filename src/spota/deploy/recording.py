@@ -1,4 +1,4 @@
-"""A log as a recording: what the machine did, with names, units and times, for whoever fits a table to it, and everybody else."""
+"""A log as a recording: what the machine did, with names, units and times, as `spota applies` and `spota fit` read it."""
 
 import json
 from pathlib import Path

@@ -37,6 +37,11 @@ NU = DomainDistribution(
     pole_damping=Parameter(Uniform(0.0, 2.4e-3), "N m s", "pole viscous friction", "B_p", 2.4e-3, "nonnegative"),
     action_delay=Parameter(Integers(0, 10), "steps", "time until a command acts", "Delta_t_a", 0.0, "nonnegative"),
 )
+FRICTION = {
+    "cart_friction": Parameter(Uniform(0.0, 2.0), "N", "Coulomb friction of the cart", "F_c", 0.0, "nonnegative")
+}
+"""What recordings of a real machine ask for and the paper's table does not have; it joins only tables that name it."""
+SLIDING = 0.01  # [m/s] above which friction is whole: smooth, so that gradients and integration survive it
 VOLTS = 8.0
 LONGEST_DELAY = 10
 RAIL_MARGIN = 0.05  # [m] that the cart needs at each end of the rail
@@ -65,6 +70,7 @@ class CartPoleParams(eqx.Module):
     R_m: Scalar
     B_eq: Scalar
     B_p: Scalar
+    F_c: Scalar | None = None  # no Coulomb friction in the paper's table
 
     @property
     def J_p(self) -> Scalar:
@@ -87,9 +93,13 @@ class CartPoleState(eqx.Module):
 
 
 def motor_force(x_dot: Scalar, V: Scalar, xi: CartPoleParams) -> Scalar:
-    """F of eq_EoM_QCP; only the back-EMF is divided by r_mp (the paper's bracket is misplaced)."""
+    """F of eq_EoM_QCP, less Coulomb friction if a table has it.
+
+    Only the back-EMF is divided by r_mp (the paper's bracket is misplaced).
+    """
     drive = xi.eta_g * xi.K_g * xi.k_m / (xi.R_m * xi.r_mp)
-    return drive * (xi.eta_m * V - xi.K_g * xi.k_m * x_dot / xi.r_mp)
+    force = drive * (xi.eta_m * V - xi.K_g * xi.k_m * x_dot / xi.r_mp)
+    return force if xi.F_c is None else force - xi.F_c * jnp.tanh(x_dot / SLIDING)
 
 
 def accelerations(s: CartPoleState, F: Scalar, xi: CartPoleParams) -> tuple[Scalar, Scalar]:
@@ -110,12 +120,15 @@ class _CartPole(Env):
     effects: Effects = EFFECTS
 
     dt = 0.002
+    optional = FRICTION
+    limits = {"gear_efficiency": (0.0, 1.0), "motor_efficiency": (0.0, 1.0)}  # noqa: RUF012, nobody writes to it
     actions = (Signal("V", "V", -VOLTS, VOLTS),)
     lqr_weights = (Q, (1.0,))  # the reward's own R would ask for more voltage than the delay forgives
 
     def params(self, domain: Mapping[str, Any]) -> CartPoleParams:
         """ξ by the paper's symbols; the delay belongs to the effects."""
-        return CartPoleParams(**{NU[name].symbol: v for name, v in domain.items() if name != "action_delay"})
+        rows = {**NU, **FRICTION}
+        return CartPoleParams(**{rows[name].symbol: v for name, v in domain.items() if name != "action_delay"})
 
     def equilibrium(self, xi: CartPoleParams) -> CartPoleState:
         """Upright, centred and still."""
@@ -127,6 +140,12 @@ class _CartPole(Env):
         """The error state; only the angle is wrapped."""
         del xi
         return state.x, wrap(state.alpha - jnp.pi), state.x_dot, state.alpha_dot
+
+    def at(self, observation: tuple[Scalar, ...], xi: CartPoleParams) -> CartPoleState:
+        """The state of an error state."""
+        del xi
+        x, error, x_dot, alpha_dot = observation
+        return CartPoleState(x, error + jnp.pi, x_dot, alpha_dot)
 
     def step(self, state: CartPoleState, action: tuple[Scalar, ...], xi: CartPoleParams) -> CartPoleState:
         """One symplectic Euler step of eq_EoM_QCP."""

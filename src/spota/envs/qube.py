@@ -18,7 +18,7 @@ from spota.envs.integrate import exponentiated_cost, symplectic_euler, wrap
 from spota.sim.domain import DomainDistribution, Parameter
 from spota.sim.effects import ActionDelay, Effects, ObservationNoise
 from spota.sim.env import Env, Scalar, Signal
-from spota.sim.marginals import Integers, TruncatedNormal
+from spota.sim.marginals import Integers, TruncatedNormal, Uniform
 
 
 def _fifth(mean: float, unit: str, meaning: str, symbol: str) -> Parameter:
@@ -39,6 +39,11 @@ NU = DomainDistribution(
     # The paper has no table of effects for the Qube: the delay is the Cart-Pole's, the noise that of its angles.
     action_delay=Parameter(Integers(0, 10), "steps", "time until a command acts", "Delta_t_a", 0.0, "nonnegative"),
 )
+FRICTION = {
+    "arm_friction": Parameter(Uniform(0.0, 4e-3), "N m", "Coulomb friction of the arm", "tau_c", 0.0, "nonnegative")
+}
+"""What recordings of a real machine ask for and the paper's equations do not have; it joins tables that name it."""
+TURNING = 0.1  # [rad/s] above which friction is whole: smooth, so that gradients and integration survive it
 VOLTS = 4.5
 LONGEST_DELAY = 10
 MAX_ARM = 2.0  # [rad] from the centre, when balancing
@@ -62,6 +67,7 @@ class QubeParams(eqx.Module):
     l_p: Scalar  # the whole length, unlike the Cart-Pole's
     d_r: Scalar
     d_p: Scalar
+    tau_c: Scalar | None = None  # no Coulomb friction in the paper's equations
 
     @property
     def J_r(self) -> Scalar:
@@ -94,8 +100,9 @@ class QubeState(eqx.Module):
 
 
 def motor_torque(theta_dot: Scalar, V: Scalar, xi: QubeParams) -> Scalar:
-    """τ of eq_EoM_QQ."""
-    return xi.k_m * (V - xi.k_m * theta_dot) / xi.R_m
+    """τ of eq_EoM_QQ, less Coulomb friction if a table has it."""
+    torque = xi.k_m * (V - xi.k_m * theta_dot) / xi.R_m
+    return torque if xi.tau_c is None else torque - xi.tau_c * jnp.tanh(theta_dot / TURNING)
 
 
 def accelerations(s: QubeState, tau: Scalar, xi: QubeParams) -> tuple[Scalar, Scalar]:
@@ -117,13 +124,15 @@ class _Qube(Env):
     effects: Effects = EFFECTS
 
     dt = 0.002
+    optional = FRICTION
     max_reward = 1.0
     actions = (Signal("V", "V", -VOLTS, VOLTS),)
     lqr_weights = ((0.1, 10.0, 0.1, 0.03), (1.0,))  # slower than the reward asks: the delay forgives no haste
 
     def params(self, domain: Mapping[str, Any]) -> QubeParams:
         """ξ by the paper's symbols; the delay belongs to the effects."""
-        return QubeParams(**{NU[name].symbol: v for name, v in domain.items() if name != "action_delay"})
+        rows = {**NU, **FRICTION}
+        return QubeParams(**{rows[name].symbol: v for name, v in domain.items() if name != "action_delay"})
 
     def equilibrium(self, xi: QubeParams) -> QubeState:
         """Upright, centred, at rest."""
@@ -135,6 +144,12 @@ class _Qube(Env):
         """The error state; only the pendulum's angle is wrapped."""
         del xi
         return state.theta, wrap(state.alpha - jnp.pi), state.theta_dot, state.alpha_dot
+
+    def at(self, observation: tuple[Scalar, ...], xi: QubeParams) -> QubeState:
+        """The state of an error state."""
+        del xi
+        theta, error, theta_dot, alpha_dot = observation
+        return QubeState(theta, error + jnp.pi, theta_dot, alpha_dot)
 
     def reward(self, state: QubeState, action: tuple[Scalar, ...], xi: QubeParams) -> Scalar:
         """eq_rewfcn_QQ: 1 upright, centred and still."""

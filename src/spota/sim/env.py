@@ -128,6 +128,14 @@ class Env(Platform):
         safe += [jnp.isfinite(leaf) for leaf in jax.tree.leaves(state)]
         return ~functools.reduce(jnp.logical_and, safe, jnp.asarray(True))
 
+    def at(self, observation: tuple[Scalar, ...], xi: Any) -> Any:
+        """The state that an ideal observation belongs to: where a recording's segment begins."""
+        del observation, xi
+        raise ValueError(
+            f"{self.name} does not say which state an observation belongs to, so nothing can start where a recording "
+            "was; write its method at(observation, xi)."
+        )
+
     def equilibrium(self, xi: Any) -> Any:
         """The state of rest to balance at."""
         del xi

@@ -8,6 +8,7 @@ from run_directories import CART_POLE, NASTY, Words, copied, words_of
 
 from spota.certify.certificate import Certificate
 from spota.cli import main
+from spota.files.atomic import write_json
 from spota.show.pages import coverage, page, read, write
 from spota.show.pages.material import Material
 from spota.stats.split import Part
@@ -190,3 +191,13 @@ def test_a_command_writes_the_page(refused, tmp_path, capsys):
     main(["report", str(refused), "--out", str(out), "--quick", "--json"])
     told = json.loads(capsys.readouterr().out)
     assert told == {"run": str(refused), "file": str(out), "bytes": out.stat().st_size}
+
+
+def test_a_certificate_whose_table_does_not_cover_the_recorded_machine_is_void(certified, tmp_path):
+    run = copied(certified, tmp_path / "run")
+    write_json(run / "applies.json", {"answer": "covered", "why": "all is well"})
+    assert "Void for your machine" not in words_of(write(run, full=False))
+    write_json(run / "applies.json", {"answer": "not covered", "why": "pole_length near 0.165 m"})
+    text = words_of(write(run, full=False))
+    assert "Void for your machine" in text and "pole_length near 0.165 m" in text
+    assert 'data-status="void"' in (run / "report.html").read_text()

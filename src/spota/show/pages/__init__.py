@@ -8,8 +8,10 @@ from pathlib import Path
 
 from spota.analysis.standings import Standings
 from spota.files.atomic import write_atomically
+from spota.fit.fitting import Fit
 from spota.show.pages.comparison import comparison_page
 from spota.show.pages.evaluation import Evaluation, Tell, evaluate_run
+from spota.show.pages.fit import fit_page
 from spota.show.pages.material import Material
 from spota.show.pages.page import page
 from spota.show.pages.reading import read
@@ -43,6 +45,11 @@ def write(
 def write_comparison(result: Standings, path: str | Path, *, about: str, command: str) -> Path:
     """Write the page of a comparison; `about` says which domains, `command` how to get it again."""
     return _write(Path(path), comparison_page(result, about, command))
+
+
+def write_fit(found: Fit, path: str | Path, command: str) -> Path:
+    """Write the page of a fit; `command` says how to get it again."""
+    return _write(Path(path), fit_page(found, command))
 
 
 def _write(path: Path, text: str) -> Path:

@@ -12,6 +12,7 @@ import numpy as np
 from spota.certify.certificate import Certificate, differing
 from spota.files.blocks import Arrays, read_block
 from spota.files.documents import read_json, read_toml
+from spota.fit.verdict import FILE
 from spota.runs.directory import edited_config, fingerprint_of
 from spota.show.pages.story import BLOCKS, GapSamples, Iteration, Kind, Learning, Story
 
@@ -37,7 +38,14 @@ def read(directory: str | Path) -> Story:
     result, more = _json(directory / "result.json")
     training = blocks["solution"].content if "solution" in blocks else _so_far(directory, kind, blocks)
     edited = (*_edited_settings(directory, config), *_edited_certificates(directory, iterations))
-    return Story(directory, config, kind, iterations, training, result, (*damaged, *more), edited)
+    void = _void(directory)
+    return Story(directory, config, kind, iterations, training, result, (*damaged, *more), edited, void)
+
+
+def _void(directory: Path) -> str:
+    """What `spota applies` has found out about the recorded machine, if the table does not cover it."""
+    found, _ = _json(directory / FILE)
+    return str(found.get("why", "")) if found and found.get("answer") == "not covered" else ""
 
 
 def _config(directory: Path) -> dict[str, Any]:

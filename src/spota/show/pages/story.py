@@ -75,6 +75,8 @@ class Story:
     """Files that could not be read, in words."""
     edited: tuple[str, ...] = ()
     """Files that say something else than the blocks that they come from, in words."""
+    void: str = ""
+    """Why the certificate says nothing about the machine that was recorded, as `spota applies` found; else nothing."""
 
     @property
     def env(self) -> str:

@@ -14,6 +14,7 @@ TITLES = {
     "undecided": "Undecided",
     "unfinished": "Unfinished",
     "trained": "Trained, without a certificate",
+    "void": "Void for your machine",
 }
 
 
@@ -46,7 +47,12 @@ class LossPart:
 
 
 def mark(story: Story) -> str:
-    """What chooses title, sign and colour: the status, except that a certificate with warnings is never green."""
+    """What chooses title, sign and colour: the status, except that a certificate with warnings is never green.
+
+    One whose table does not cover the recorded machine is void.
+    """
+    if story.void and story.certificate is not None:
+        return "void"
     doubted = story.status == "certified" and story.certificate is not None and story.certificate.warnings
     return "warned" if doubted else story.status
 
@@ -54,6 +60,13 @@ def mark(story: Story) -> str:
 def verdict(story: Story) -> Verdict:
     """How it ended, and what to do about it."""
     title, c, here = TITLES[mark(story)], story.certificate, story.directory
+    if story.void and c is not None:
+        return Verdict(
+            title,
+            f"Recordings show a machine that is not covered by the table of this certificate: {story.void}. For "
+            f"machines of the table it says: {_lower_first(c.sentence)}",
+            "Do not rely on it for that machine. Learn a table that covers it: spota fit, then spota assess --domain.",
+        )
     if story.status == "trained":
         return Verdict(
             title,

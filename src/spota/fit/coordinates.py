@@ -1,0 +1,161 @@
+"""Coordinates in which what is believed about a machine beforehand is N(0, I), and how they become parameters.
+
+`linear` continues beyond the ends of a table, to ask whether a machine lies there; `scores` never leaves it, to learn
+which machine of the table it is. Parameters that are constant have no coordinate.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+from jaxtyping import Array, Float
+
+from spota.sim.domain import DomainDistribution, Empirical
+from spota.sim.env import Platform
+from spota.sim.marginals import Constant, Marginal, TruncatedNormal, Uniform
+
+ENDS = 64.0
+"""Scores beyond which nothing changes; far enough for delays, which are their own score."""
+QUANTILES = 8193
+"""Points of the curve from score to value, for laws that have no closed form here."""
+
+BEND = 0.1
+"""Standard deviations from a bound within which it is felt."""
+FAR = 30.0
+"""Standard deviations to where a bound stands that does not exist: nobody comes there, and numbers stay exact."""
+
+
+class Linear(eqx.Module):
+    """x = mean + L z, bent smoothly where it would leave what is physically possible."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    constant: dict[str, float]
+    mean: Float[Array, "p"]
+    factor: Float[Array, "p p"]
+    low: Float[Array, "p"]
+    high: Float[Array, "p"]
+
+    def values(self, z: Float[Array, "p"]) -> Float[Array, "p"]:
+        """The parameters that have a coordinate."""
+        width = BEND * jnp.sqrt((self.factor**2).sum(axis=1))
+        above = self.low + width * jax.nn.softplus((self.mean + self.factor @ z - self.low) / width)
+        below = self.high - width * jax.nn.softplus((self.high - above) / width)
+        return below
+
+    def domain(self, z: Float[Array, "p"]) -> dict[str, Float[Array, ""]]:
+        """All parameters by name."""
+        return _named(self, self.values(z))
+
+    @property
+    def spread(self) -> Float[np.ndarray, "p"]:
+        """Standard deviations of the parameters."""
+        return np.sqrt((np.asarray(self.factor) ** 2).sum(axis=1))
+
+
+class Scores(eqx.Module):
+    """x = F⁻¹(Φ(z)), parameter by parameter: z is N(0, 1) exactly if x has the law F."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    constant: dict[str, float]
+    grid: Float[Array, "points"]
+    curves: Float[Array, "p points"]
+
+    def values(self, z: Float[Array, "p"]) -> Float[Array, "p"]:
+        """The parameters that have a coordinate."""
+        return jax.vmap(lambda one, curve: _at(one, self.grid, curve))(z, self.curves)
+
+    def domain(self, z: Float[Array, "p"]) -> dict[str, Float[Array, ""]]:
+        """All parameters by name."""
+        return _named(self, self.values(z))
+
+    def z_of(self, values: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p"]:
+        """The coordinates of parameters."""
+        curves = zip(np.asarray(values), np.asarray(self.curves), strict=True)
+        return np.array([np.interp(x, curve, np.asarray(self.grid)) for x, curve in curves])
+
+
+class Plain(eqx.Module):
+    """The parameters themselves."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    constant: dict[str, float]
+
+    def values(self, z: Float[Array, "p"]) -> Float[Array, "p"]:
+        """As they are."""
+        return z
+
+    def domain(self, z: Float[Array, "p"]) -> dict[str, Float[Array, ""]]:
+        """All parameters by name."""
+        return _named(self, z)
+
+
+Coordinates = Linear | Scores | Plain
+
+
+def values_of(system: Coordinates, z: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p"]:
+    """The parameters at a point that the host has."""
+    return np.asarray(system.values(jnp.asarray(z, jnp.float32)), np.float64)
+
+
+def linear(table: DomainDistribution, env: Platform, rows: int = 4000) -> Linear:
+    """The table's mean and covariance; rows that were observed keep their correlations."""
+    drawn = {n: np.asarray(x, np.float64) for n, x in table.sample(jax.random.key(0), rows).items()}
+    names = tuple(name for name, row in table.items() if _is_drawn(row.marginal))
+    values = np.stack([drawn[name] for name in names])
+    covariance = np.cov(values) if isinstance(table, Empirical) else np.diag(values.var(axis=1))
+    scale = values.std(axis=1)
+    correlation = covariance / np.outer(scale, scale) + 1e-6 * np.eye(len(names))
+    far = values.mean(axis=1)[:, None] + FAR * scale[:, None] * np.array([-1.0, 1.0])
+    bounds = np.array([possible(table, env, name) for name in names])
+    bounds = np.where(np.isfinite(bounds), bounds, far)
+    arrays = (values.mean(axis=1), scale[:, None] * np.linalg.cholesky(correlation), bounds[:, 0], bounds[:, 1])
+    return Linear(names, _constants(table, names), *(jnp.asarray(x, jnp.float32) for x in arrays))
+
+
+def scores(table: DomainDistribution, plain: tuple[str, ...] = ()) -> Scores:
+    """Every drawn parameter by itself; `plain` ones are their own coordinate, such as whole delays."""
+    names = tuple(name for name, row in table.items() if _is_drawn(row.marginal) or name in plain)
+    grid = np.linspace(-ENDS, ENDS, QUANTILES)
+    curves = np.stack([grid if name in plain else _curve(table[name].marginal, grid) for name in names])
+    return Scores(names, _constants(table, names), *(jnp.asarray(x, jnp.float32) for x in (grid, curves)))
+
+
+def possible(table: DomainDistribution, env: Platform, name: str) -> tuple[float, float]:
+    """What no machine can exceed: the sign of the parameter, and the platform's limits."""
+    low, high = env.limits.get(name, (-np.inf, np.inf))
+    usual = table[name].marginal.usual_range
+    smallest = {"any": -np.inf, "nonnegative": 0.0, "positive": 1e-3 * abs(usual[1])}[table[name].sign]
+    return max(low, smallest), high
+
+
+def _at(z: Float[Array, ""], grid: Float[Array, "points"], curve: Float[Array, "points"]) -> Float[Array, ""]:
+    """The curve at z; the grid is even, so nothing needs to be searched."""
+    place = jnp.clip((z - grid[0]) / (grid[1] - grid[0]), 0.0, grid.size - 1.001)
+    low = jax.lax.stop_gradient(jnp.floor(place)).astype(jnp.int32)
+    return curve[low] + (place - low) * (curve[low + 1] - curve[low])
+
+
+def _curve(marginal: Marginal, grid: np.ndarray) -> np.ndarray:
+    """F⁻¹(Φ(z)) on a grid."""
+    u = scipy.special.ndtr(grid)
+    if isinstance(marginal, Uniform):
+        return marginal.low + (marginal.high - marginal.low) * u
+    if isinstance(marginal, TruncatedNormal):
+        outside = scipy.special.ndtr(-marginal.cut)
+        return marginal.center + marginal.std * scipy.special.ndtri(outside + u * (1 - 2 * outside))
+    return np.quantile(marginal.draw(np.random.default_rng(0), 20_000), u)
+
+
+def _is_drawn(marginal: Marginal) -> bool:
+    low, high = marginal.support
+    return not isinstance(marginal, Constant) and high > low
+
+
+def _constants(table: DomainDistribution, names: tuple[str, ...]) -> dict[str, float]:
+    return {name: row.marginal.mean for name, row in table.items() if name not in names}
+
+
+def _named(coordinates: "Coordinates", values: Float[Array, "p"]) -> dict[str, Float[Array, ""]]:
+    drawn = {name: values[i] for i, name in enumerate(coordinates.names)}
+    return {**{name: jnp.asarray(x, jnp.float32) for name, x in coordinates.constant.items()}, **drawn}

@@ -1,0 +1,253 @@
+"""Do recordings come from a machine of a table? A check of what the table predicts against what was recorded.
+
+The machine is one unknown ξ in all segments of all recordings. The table says what to expect of it: mean μ and
+covariance Σ. The recordings say where it is: mean m and covariance S after both, by Gauss-Newton through the simulator.
+If the machine is one of the table, m scatters around μ with the covariance Σ − S, whatever the recordings can tell and
+what not. So t_j = (m_j − μ_j) / √(Σ_jj − S_jj) of every parameter is a standard score, and the largest one, each in
+units of what the table's own machines reach, is the test statistic. Its distribution is not assumed: machines are drawn
+from the table, simulated with the recorded commands, and estimated in the same way (a parametric bootstrap).
+
+Model error is admitted: how far off, and for how long at a time, the best machine of any kind is, inside or outside of
+the table, is taken for noise (`noise.py`), in the estimate as in the simulated recordings. So a little friction that
+the simulator lacks refuses no table; a pole of the wrong length, which no machine of the table can imitate, does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from spota.fit import coordinates as coordinate_systems
+from spota.fit.coordinates import Linear
+from spota.fit.estimate import Estimate, Problem, best_machine, estimate
+from spota.fit.noise import Noise, sensors
+from spota.fit.recording import Recording, is_rate, measured
+from spota.fit.segments import Segments, cut, movement
+from spota.fit.verdict import Coverage, Evidence, Explained
+from spota.sim.env import Env, Platform
+
+LEVEL = 0.03
+"""The probability with which a machine of the table is refused."""
+MACHINES = 199
+"""Machines that are drawn from the table, for the distribution of the statistic."""
+MOST = 60
+"""Segments that are looked at; more of them say the same again."""
+LEARNED = 0.1
+"""The share of a parameter's variance that recordings must take away before it may speak."""
+FELT = 0.01
+"""The share below which the score of a parameter is numerical noise."""
+USUAL = 0.975
+"""The quantile of a parameter's score, among machines of the table, that is its unit."""
+FLIPPED = 0.9
+"""The share of the movement that a machine must explain with a sign turned round, before that is believed."""
+HOPELESS = 0.5
+"""Below this share no machine near the table moves like that at all."""
+SEEN = 0.5
+"""The share of its usual spread to which recordings must narrow a parameter before they tell about it."""
+
+
+def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], machines: int = MACHINES) -> Coverage:
+    """Whether the platform's table covers the machine of these recordings."""
+    if not isinstance(env, Env):
+        raise ValueError(
+            f"{env.name} is simulated outside of jax, and cannot be started where a recording was; `applies` and `fit` "
+            "need a platform that is written in jax, see docs/recordings.md."
+        )
+    segments = cut(recordings, env, env.effects.delay.longest)
+    if segments.n > MOST:
+        segments = segments.chosen(np.linspace(0, segments.n - 1, MOST).round().astype(int))
+    if (still := _still(env, segments)) is not None:
+        return Coverage.unclear(env.name, recordings, still)
+    system = coordinate_systems.linear(env.domain, env)
+    problem = Problem(env, system, segments, sensors(env))
+    wide, noise = best_machine(problem)
+    explained = _explained(env, segments, noise)
+    if max(e.share for e in explained) >= HOPELESS:
+        judged = _judged(key, replace(problem, noise=noise), wide, recordings, explained, machines)
+    else:
+        judged = Coverage.refused(env.name, recordings, explained, _hopeless(env, explained))
+    if judged.answer == "not covered":
+        flipped = _flipped(problem, float(np.mean([e.share for e in explained])))
+        if flipped is not None:
+            return Coverage.refused(env.name, recordings, explained, flipped)
+    return judged
+
+
+def _judged(
+    key: jax.Array,
+    problem: Problem,
+    wide: Estimate,
+    recordings: Sequence[Recording],
+    explained: tuple[Explained, ...],
+    machines: int,
+) -> Coverage:
+    """The test itself."""
+    env, system = problem.env, problem.coordinates
+    assert isinstance(system, Linear)
+    found = estimate(problem, 10, np.clip(wide.z, -3.0, 3.0), wide.start)
+    simulated, z = _simulated(key, problem, machines)
+    null = estimate(replace(problem, segments=simulated, machines=machines), 4, z)
+    share = learned(system, null)
+    score, scores_of_null = scores(system, found, share), scores(system, null, share)
+    counts = share > LEARNED
+    unit = np.maximum(np.quantile(np.abs(scores_of_null), USUAL, axis=1), 1.0)
+    ratio = np.where(counts, np.abs(score[:, 0]) / unit, 0.0)
+    largest = (np.abs(scores_of_null) / unit[:, None] * counts[:, None]).max(axis=0)
+    p_value = (1 + int((largest >= ratio.max()).sum())) / (machines + 1)
+    critical = float(np.quantile(largest, 1 - LEVEL))
+    evidence = _evidence(env, system, wide, found, score[:, 0], ratio, critical)
+    bands = _bands(problem.segments, simulated, machines)
+    return Coverage.judged(env.name, recordings, explained, evidence, p_value, LEVEL, machines, bands)
+
+
+def learned(system: Linear, found: Estimate) -> Float[np.ndarray, "p"]:
+    """The share of each parameter's variance that such recordings take away, for the median machine."""
+    L = np.asarray(system.factor, np.float64)
+    before = (L**2).sum(axis=1)[:, None]
+    after = np.einsum("ij,mjk,ik->im", L, found.covariance(), L)
+    return np.median(np.clip(1 - after / before, 0.0, 1.0), axis=1)
+
+
+def scores(system: Linear, found: Estimate, share: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p m"]:
+    """t of every parameter, of whose variance the recordings take away that share; 0 where they take none."""
+    values = np.asarray(jax.vmap(system.values, -1, -1)(jnp.asarray(found.z, jnp.float32)), np.float64)
+    off = (values - np.asarray(system.mean, np.float64)[:, None]) / system.spread[:, None]
+    return np.where(share[:, None] > FELT, off / np.sqrt(np.maximum(share, FELT))[:, None], 0.0)
+
+
+def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segments, Float[np.ndarray, "p m"]]:
+    """The same segments as machines of the table would have done them, with noise; and these machines."""
+    env, system, segments = problem.env, problem.coordinates, problem.segments
+    assert isinstance(system, Linear)
+    drawn = env.domain.sample(key, machines)
+    values = np.stack([np.asarray(drawn[name], np.float64) for name in system.names])
+    L = np.asarray(system.factor, np.float64)
+    z = np.linalg.solve(L, values - np.asarray(system.mean, np.float64)[:, None])
+    everything = segments.chosen(np.tile(np.arange(segments.n), machines))
+    own = replace(problem, segments=everything, machines=machines)
+    start = np.asarray(everything.start, np.float64).reshape(len(env.observations), machines, -1).swapaxes(1, 2)
+    left = own.residuals(Estimate(z, start, np.zeros((*z.shape[:1], *z.shape)), np.zeros(machines)))
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    seen = everything.positions - left + problem.noise.draw(generator, left.shape)
+    return _with_positions(everything, seen.astype(np.float32)), z
+
+
+def _with_positions(segments: Segments, positions: np.ndarray) -> Segments:
+    return Segments(
+        segments.start, segments.commands, positions, segments.of, history=segments.history, every=segments.every
+    )
+
+
+def _evidence(
+    env: Env,
+    system: Linear,
+    wide: Estimate,
+    found: Estimate,
+    score: np.ndarray,
+    ratio: np.ndarray,
+    critical: float,
+) -> tuple[Evidence, ...]:
+    """What is known of every parameter: where it is if the table is hardly believed, and how well it is known."""
+    own = np.array([_usual_spread(env, name) for name in system.names]) / system.spread
+    information = found.information[..., 0]
+    scale = np.asarray(system.factor, np.float64) / system.spread[:, None]
+    after = np.linalg.inv(np.linalg.inv(scale).T @ information @ np.linalg.inv(scale) + np.diag(1 / own**2))
+    share = 1 - np.clip(np.diag(after) / own**2, 0.0, 1.0)
+    shows = np.sqrt(1 - share) <= SEEN
+    near = coordinate_systems.values_of(system, wide.z[:, 0])
+    rows = []
+    for j, name in enumerate(system.names):
+        low, high = env.domain[name].marginal.support
+        rows.append(
+            Evidence(name, env.domain[name].unit, float(near[j]), float(low), float(high), float(score[j]),
+                     bool(ratio[j] > critical), float(np.sqrt(1 - share[j])), bool(shows[j]), float(ratio[j]))
+        )  # fmt: skip
+    return tuple(sorted(rows, key=lambda row: -row.ratio))
+
+
+def _usual_spread(env: Env, name: str) -> float:
+    """The spread that the platform itself gives a parameter: what excitation is measured by."""
+    row = type(env).__dataclass_fields__["domain"].default
+    table = row if hasattr(row, "items") and name in row else env.domain
+    marginal = table[name].marginal if name in table else env.domain[name].marginal
+    return float(np.std(marginal.draw(np.random.default_rng(0), 2000))) or float(np.abs(marginal.mean)) or 1.0
+
+
+def _explained(env: Env, segments: Segments, noise: Noise) -> tuple[Explained, ...]:
+    moved = movement(segments)
+    names = [(s.name, s.unit) for s in measured(env)]
+    return tuple(
+        Explained(name, unit, float(moved[i]), float(noise.sigma[i]), float(noise.tau[i]))
+        for i, (name, unit) in enumerate(names)
+    )
+
+
+def _still(env: Env, segments: Segments) -> str | None:
+    """Why nothing can be learned, if nothing moves."""
+    moved, sigma = movement(segments), sensors(env).sigma
+    told = np.ptp(segments.commands.reshape(-1, len(env.actions)), axis=0) if len(env.actions) == 1 else None
+    if told is not None and (told < 0.02 * np.array([s.high - s.low for s in env.actions])).all():
+        what = f"{env.actions[0].name} stays within {told[0]:.2g} {env.actions[0].unit}"
+        return f"nothing here is commanded ({what}); record a chirp, or a swing-up"
+    if (moved < 2 * sigma).all():
+        most = ", ".join(f"{s.name} by {m:.2g} {s.unit}" for s, m in zip(measured(env), moved, strict=True))
+        return f"nothing here moves ({most} within half a second, not more than the sensors' noise); record a chirp"
+    return None
+
+
+def _flipped(problem: Problem, before: float) -> str | None:
+    """Whether the recording makes sense with the sign of one quantity turned round, in words."""
+    env, segments = problem.env, problem.segments
+    best, words = before, None
+    quantities = [(f"command {s.name}", None) for s in env.actions[:1]] + [(s.name, s) for s in measured(env)]
+    for name, signal in quantities:
+        turned = _turned(env, segments, signal)
+        _, noise = best_machine(replace(problem, segments=turned))
+        share = float(np.mean([e.share for e in _explained(env, turned, noise)]))
+        if share > max(best, FLIPPED) and 1 - share < 0.5 * (1 - before):
+            best = share
+            words = (
+                f"the sign of {name} seems to be flipped: turned round, a machine explains {100 * share:.1f} % of the "
+                f"movement, and as recorded {100 * before:.1f} %; check the wiring or the sign convention"
+            )
+    return words
+
+
+def _turned(env: Env, segments: Segments, signal: object) -> Segments:
+    """The segments with one quantity's sign turned round, its rate included."""
+    if signal is None:
+        return Segments(
+            segments.start,
+            -segments.commands,
+            segments.positions,
+            segments.of,
+            history=segments.history,
+            every=segments.every,
+        )
+    place = measured(env).index(signal)  # type: ignore[arg-type]
+    rates = [i for i, s in enumerate(env.observations) if is_rate(s)]
+    own = [i for i, s in enumerate(env.observations) if not is_rate(s)]
+    sign = np.ones((len(env.observations), 1), np.float32)
+    sign[own[place]] = -1
+    if place < len(rates):
+        sign[rates[place]] = -1
+    positions = segments.positions.copy()
+    positions[:, place] *= -1
+    return Segments(
+        segments.start * sign, segments.commands, positions, segments.of, history=segments.history, every=segments.every
+    )
+
+
+def _hopeless(env: Env, explained: tuple[Explained, ...]) -> str:
+    shares = ", ".join(f"{100 * max(e.share, 0):.0f} % of {e.name}" for e in explained)
+    return f"no machine near the table moves like this: the best one explains {shares}; is it a {env.name}?"
+
+
+def _bands(segments: Segments, simulated: Segments, machines: int) -> dict[str, np.ndarray]:
+    """Recorded positions of a few segments, and between which values 95 % of the table's machines would be."""
+    all_of = simulated.positions.reshape(*segments.positions.shape[:2], machines, segments.n)
+    low, high = np.quantile(all_of, [0.025, 0.975], axis=2)
+    return {"recorded": segments.positions, "low": low, "high": high, "of": segments.of}

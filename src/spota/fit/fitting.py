@@ -1,0 +1,285 @@
+"""A fit in a directory: from recordings to a table of the machines that could have made them.
+
+with Run(directory, settings) as run:
+    found = fit(env, recordings, settings, run)
+
+Every finished block is a file, so that a fit that was killed continues where it was. What is left in the directory:
+domain.json (the table: whole rows, with their correlations), fit.json (what was learned, and how good it is).
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from spota.files.blocks import SECONDS as COST
+from spota.fit import coordinates as systems
+from spota.fit import holding_out
+from spota.fit.coordinates import Scores
+from spota.fit.estimate import Estimate, Problem, estimate
+from spota.fit.holding_out import HeldOut
+from spota.fit.learned import Combination, Learned, combinations, learned
+from spota.fit.noise import Noise, seen, sensors
+from spota.fit.posterior import DRAWS, WARM_UP, Sampled, delay_weights, sample
+from spota.fit.prior import prior
+from spota.fit.recording import Recording
+from spota.fit.segments import Segments, cut
+from spota.runs.directory import Run
+from spota.sim import table_file
+from spota.sim.domain import DomainDistribution, Empirical
+from spota.sim.env import Env, Platform
+
+MOST = 80
+"""Segments that a fit looks at, evenly chosen."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides a fit, beside the recordings."""
+
+    widen: tuple[str, ...] = ()
+    """Where the prior is wider than the table: `pole_length=0.05:0.3`, `pole_length=3`, or `2` for all."""
+    held_out: float = 0.4
+    """The share of the recordings that is not fitted, but predicted; of a single one, its last part."""
+    prior_share: float = 0.0
+    """The share of rows that come from the prior: for who does not trust the fit alone."""
+    warm_up: int = WARM_UP
+    draws: int = DRAWS
+    """Of each of four chains."""
+    seed: int = 0
+
+    def __post_init__(self):
+        """Refuse what is no share, and too few draws."""
+        if not 0 < self.held_out < 0.9:
+            raise ValueError(f"held_out = {self.held_out:g}: hold out a share between 0 and 0.9, e.g. 0.4.")
+        if not 0 <= self.prior_share < 1:
+            raise ValueError(f"prior_share = {self.prior_share:g}: give a share between 0 and 1, e.g. 0.1.")
+        if self.warm_up < 10 or self.draws < 10:
+            raise ValueError("warm_up and draws: at least 10 of each chain.")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A table that covers the machine, and what speaks for it."""
+
+    env: Env
+    """The platform with that table."""
+    noise: Noise
+    tempering: dict[str, float]
+    """Log scores of held-out segments, a sample each, by what is assumed about errors."""
+    sampled: Sampled
+    learned: tuple[Learned, ...]
+    combinations: tuple[Combination, ...]
+    held_out: HeldOut
+    fitted: tuple[str, ...]
+    """Names of the recordings that were fitted; the others were held out."""
+    seconds: float
+
+    @property
+    def warnings(self) -> list[str]:
+        """What someone should know before using the table."""
+        found = [f"Sampling: {words}" for words in self.sampled.complaints]
+        edges = [(row.name, row.at_edge) for row in self.learned if row.at_edge and row.identified]
+        found += [
+            f"{name} is held back by the {end} end of the prior: the machine may lie beyond it; widen it, e.g. --widen "
+            f"{name}=3."
+            for name, end in edges
+        ]
+        return [*found, *self.held_out.warnings]
+
+
+def fit(env: Platform, recordings: Sequence[Recording], settings: Settings, run: Run) -> Fit:
+    """Learn what the recordings tell about the machine."""
+    if not isinstance(env, Env):
+        raise ValueError(
+            f"{env.name} is simulated outside of jax: nothing can be differentiated there, nor started where a "
+            "recording was. `fit` needs a platform that is written in jax, see docs/recordings.md."
+        )
+    before = prior(env, settings.widen)
+    wide = env.with_domain(before)
+    segments, left, fitted = _divided(recordings, wide, settings.held_out)
+    problem, delays = _problem(wide, segments)
+    key = jax.random.key(settings.seed)
+    found, noise = _estimated(problem, delays, run)
+    tempering, noise = _tempered(replace(problem, noise=noise), found, left, run)
+    problem = replace(problem, noise=noise, machines=delays.size, segments=_for_each(segments, delays.size))
+    best = _again(problem, found, run)
+    chances = np.full(delays.size, 1 / delays.size)
+    sampled = _sampled(key, problem, best, delay_weights(problem, best, chances), settings, run)
+    after = _values(problem.coordinates, sampled.z)
+    table = _table(key, before, problem.coordinates.names, after, recordings, settings)
+    one = wide.with_domain(table)
+    checked = holding_out.check(wide, problem.coordinates, sampled, noise, left)
+    names, drawn = problem.coordinates.names, before.sample(jax.random.fold_in(key, 1), 4000)
+    units, ends = {n: before[n].unit for n in names}, {n: before[n].marginal.support for n in names}
+    rows = learned(names, units, np.stack([np.asarray(drawn[n]) for n in names]), after, ends)
+    free = problem.free
+    together = combinations(tuple(n for n, f in zip(names, free, strict=True) if f), sampled.z[:, free])
+    seconds = sum(float(run.block(name, dict)[COST]) for name in ("estimate", "tempering", "again", "posterior"))
+    result = Fit(one, noise, tempering, sampled, rows, together, checked, fitted, seconds)
+    table_file.save(one, run.directory / table_file.KEPT, f"fitted to {len(recordings)} recordings of one machine")
+    run.write_json("fit.json", describe(result, recordings, settings))
+    return result
+
+
+def describe(found: Fit, recordings: Sequence[Recording], settings: Settings) -> dict[str, Any]:
+    """For fit.json."""
+    s = found.sampled
+    return {
+        "format": 1,
+        "env": found.env.name,
+        "recordings": [{"name": r.name, "sha256": r.sha256, "fitted": r.name in found.fitted} for r in recordings],
+        "settings": vars(settings),
+        "noise": {"sigma": found.noise.sigma, "correlation_samples": found.noise.tau},
+        "tempering": found.tempering,
+        "sampling": {"divergences": s.divergences, "r_hat": s.r_hat, "effective": s.effective, "steps": s.steps},
+        "learned": [{**vars(row), "ratio": row.ratio} for row in found.learned],
+        "combinations": [{"parts": dict(c.parts), "ratio": c.ratio, "text": str(c)} for c in found.combinations],
+        "held_out": found.held_out.to_dict(),
+        "warnings": found.warnings,
+        "seconds": found.seconds,
+    }
+
+
+def _divided(recordings: Sequence[Recording], env: Env, share: float) -> tuple[Segments, Segments, tuple[str, ...]]:
+    """Segments to fit and to predict; whole recordings are held out if there are several."""
+    segments = cut(recordings, env, env.effects.delay.longest)
+    n = len(recordings)
+    if n > 1:
+        out = np.linspace(n - 1, 0, max(1, round(share * n)), endpoint=False).round().astype(int)
+        kept = ~np.isin(segments.of, out)
+    else:
+        kept = np.arange(segments.n) < round((1 - share) * segments.n)
+    if kept.sum() < 3 or (~kept).sum() < 1:
+        raise ValueError(f"{segments.n} segments of half a second are too few to fit some and predict others.")
+    fitted = tuple(recordings[i].name for i in np.unique(segments.of[kept]))
+    return segments.chosen(_thinned(np.flatnonzero(kept))), segments.chosen(_thinned(np.flatnonzero(~kept))), fitted
+
+
+def _thinned(index: np.ndarray) -> np.ndarray:
+    return index if index.size <= MOST else index[np.linspace(0, index.size - 1, MOST).round().astype(int)]
+
+
+def _problem(env: Env, segments: Segments) -> tuple[Problem, Float[np.ndarray, "m"]]:
+    """One machine, and the whole delays that the prior allows."""
+    name = env.effects.delay.parameter
+    if name not in env.domain:
+        return Problem(env, systems.scores(env.domain), segments, sensors(env)), np.zeros(1)
+    low, high = env.domain[name].marginal.support
+    delays = np.arange(np.ceil(low), np.floor(high) + 1)
+    return Problem(env, systems.scores(env.domain, (name,)), segments, sensors(env), pinned=(name,)), delays
+
+
+def _with_delay(problem: Problem, z: np.ndarray, delays: np.ndarray) -> np.ndarray:
+    """The same machine with each delay."""
+    many = np.repeat(z, delays.size, axis=1)
+    many[~problem.free] = delays
+    return many
+
+
+def _for_each(segments: Segments, machines: int) -> Segments:
+    return segments.chosen(np.tile(np.arange(segments.n), machines))
+
+
+def _estimated(problem: Problem, delays: np.ndarray, run: Run) -> tuple[Estimate, Noise]:
+    """The best machine for every delay, and the noise that the best of all leaves."""
+
+    def compute() -> dict[str, Any]:
+        begun = time.monotonic()
+        z = np.zeros((len(problem.coordinates.names), 1))
+        first = estimate(replace(problem, horizon=0.2), 6, _with_delay(problem, z, delays[[delays.size // 3]]))
+        first, noise = _best_from(problem, first)
+        many = replace(problem, noise=noise, machines=delays.size, segments=_for_each(problem.segments, delays.size))
+        start = np.repeat(first.start, delays.size, axis=2)
+        found = estimate(many, 8, _with_delay(problem, first.z, delays), start)
+        left = many.residuals(found).reshape(*problem.segments.positions.shape[:2], delays.size, -1)
+        best = int(np.argmin(found.cost))
+        noise = seen(left[:, :, best], found.start[..., best].size + found.z.shape[0])
+        return {**_arrays(found), "sigma": noise.sigma, "tau": noise.tau, COST: time.monotonic() - begun}
+
+    kept = run.block("estimate", compute)
+    return _estimate(kept), Noise(kept["sigma"], kept["tau"])
+
+
+def _best_from(problem: Problem, first: Estimate) -> tuple[Estimate, Noise]:
+    """The best machine of the prior from a first guess, and the noise that it leaves."""
+    found = estimate(replace(problem, horizon=0.5), 5, first.z, first.start)
+    found = estimate(problem, 8, found.z, found.start)
+    for _ in range(2):
+        noise = seen(problem.residuals(found), found.start.size + found.z.size)
+        problem = replace(problem, noise=noise)
+        found = estimate(problem, 4, found.z, found.start)
+    return found, seen(problem.residuals(found), found.start.size + found.z.size)
+
+
+def _tempered(problem: Problem, found: Estimate, left: Segments, run: Run) -> tuple[dict[str, float], Noise]:
+    """What held-out segments say about the errors: independent, or as lasting as they look; the better is used."""
+
+    def compute() -> dict[str, Any]:
+        begun = time.monotonic()
+        names, log = holding_out.log_scores(problem, found, left)
+        return {"names": np.array(names), "scores": np.array(log), COST: time.monotonic() - begun}
+
+    kept = run.block("tempering", compute)
+    log = dict(zip(map(str, kept["names"]), map(float, kept["scores"]), strict=True))
+    best = max(log, key=lambda name: log[name])
+    return log, holding_out.choices(problem.noise)[best]
+
+
+def _again(problem: Problem, found: Estimate, run: Run) -> Estimate:
+    """The best machines with the noise that was chosen."""
+
+    def compute() -> dict[str, Any]:
+        begun = time.monotonic()
+        return {**_arrays(estimate(problem, 5, found.z, found.start)), COST: time.monotonic() - begun}
+
+    return _estimate(run.block("again", compute))
+
+
+def _sampled(
+    key: jax.Array, problem: Problem, best: Estimate, weights: np.ndarray, settings: Settings, run: Run
+) -> Sampled:
+    def compute() -> dict[str, Any]:
+        begun = time.monotonic()
+        drawn = sample(jax.random.fold_in(key, 2), problem, best, weights, settings.warm_up, settings.draws)
+        return {**{name: np.asarray(value) for name, value in vars(drawn).items()}, COST: time.monotonic() - begun}
+
+    kept = run.block("posterior", compute)
+    numbers = {name: kept[name].item() for name in ("divergences", "r_hat", "effective", "steps")}
+    return Sampled(kept["z"], kept["scale"], **numbers)
+
+
+def _table(
+    key: jax.Array,
+    before: DomainDistribution,
+    names: tuple[str, ...],
+    after: Float[np.ndarray, "p m"],
+    recordings: Sequence[Recording],
+    settings: Settings,
+) -> DomainDistribution:
+    """Whole rows: the fit's, what it says nothing about from the prior, and a share of prior rows if wanted."""
+    n = after.shape[1]
+    drawn = before.sample(jax.random.fold_in(key, 3), n)
+    rows = {name: np.asarray(drawn[name], np.float64).copy() for name in before}
+    own = np.arange(n) >= round(settings.prior_share * n)
+    for j, name in enumerate(names):
+        rows[name][own] = after[j][own]
+    table = Empirical({name: column.tolist() for name, column in rows.items()}, before)
+    return table.learned_from([r.sha256 for r in recordings])
+
+
+def _values(coordinates: Any, z: Float[np.ndarray, "draws p"]) -> Float[np.ndarray, "p draws"]:
+    assert isinstance(coordinates, Scores)
+    return np.asarray(jax.vmap(coordinates.values)(jax.numpy.asarray(z, jax.numpy.float32)), np.float64).T
+
+
+def _arrays(found: Estimate) -> dict[str, np.ndarray]:
+    return {name: np.asarray(value) for name, value in vars(found).items()}
+
+
+def _estimate(kept: dict[str, np.ndarray]) -> Estimate:
+    return Estimate(**{name: kept[name] for name in ("z", "start", "information", "cost")})
