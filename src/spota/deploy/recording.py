@@ -1,4 +1,4 @@
-"""A log as a recording: what the machine did, with names, units and times, as `spota applies` and `spota fit` read it."""
+"""A log as a recording: what the machine did, with names, units and times, as `spota fit` reads it."""
 
 import json
 from pathlib import Path
