@@ -12,6 +12,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     effort,
     gradient,
     host,
+    imported,
     iteration,
     learning,
     memory,
@@ -37,6 +38,7 @@ def main(
                 "profile",
                 "gradient",
                 "host",
+                "imported",
                 "effort",
                 "learning",
                 "memory",
@@ -74,7 +76,12 @@ def main(
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
-    run |= {"gradient": gradient.main, "host": _host, "effort": lambda: effort.main(platforms)}
+    run |= {
+        "gradient": gradient.main,
+        "host": _host,
+        "imported": imported.main,
+        "effort": lambda: effort.main(platforms),
+    }
     run |= {
         "memory": lambda: memory.main(platforms, seeds),
         "recordings": lambda: recordings.main(platforms),

@@ -16,18 +16,22 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import tomli_w
 
+from point_mass import PointMass
 from spota import policies
 from spota.certify.certificate import Certificate
 from spota.envs import make
 from spota.files.documents import read_json
 from spota.runs import plan
 from spota.sim import domain_set
+from three_signals import ThreeSignals
 
 GIGABYTE = 2**30
 ENV, CART_POLE = make("catapult"), make("cart-pole")
+MASS, THREE = PointMass(), ThreeSignals()
 NONSENSE = (
     None, True, -1, 0, 1e308, 1e999, float("nan"), 2**70, 10**400, "", "x", "inf", "NaN", "\n", [], [[]], {}, {"a": 1},
     [float("nan")], ["x"], "FNN", "\ud800", -0.5, 3.5, "numpyro.Gamma", "numpyro.LKJ",
@@ -223,6 +227,131 @@ def crafted_policies() -> dict[str, bytes]:
     }
 
 
+# ONNX files, by hand where the package would not write them.
+
+
+def onnx_model(nodes: list[Any], tensors: list[Any], size: int = 2) -> Any:
+    """A model from `observation` to `action` of these nodes and tensors."""
+    from onnx import TensorProto, helper
+
+    ends = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, s]) for n, s in (("observation", size), ("action", 1))
+    ]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def onnx_bytes() -> bytes:
+    """An exported policy of ours."""
+    from spota.runs import exporting
+
+    return exporting.in_bytes(policies.fnn(jax.random.key(0), MASS, (2,)), None)
+
+
+def crafted_onnx() -> dict[str, bytes]:
+    """One of each trick."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    node, weight = helper.make_node, numpy_helper.from_array(np.ones((1, 2), np.float32), "w")
+    gemm = node("Gemm", ["observation", "w"], ["action"], transB=1)
+
+    def shaped(operator: str, shape: list[int], *more: Any) -> bytes:
+        sizes = numpy_helper.from_array(np.array(shape, np.int64), "sizes")
+        first = ["sizes"] if operator == "ConstantOfShape" else ["observation", "sizes"]
+        ends = [node("ReduceSum", ["big"], ["sum"], keepdims=0), node("Add", ["observation", "sum"], ["action"])]
+        return onnx_model([node(operator, first, ["big"]), *more, *ends], [sizes]).SerializeToString()
+
+    def with_tensor(change: Callable[[Any], None]) -> bytes:
+        model = onnx_model([gemm], [weight])
+        change(model.graph.initializer[0])
+        return model.SerializeToString()
+
+    def external(tensor: Any, place: str) -> None:
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        entry = tensor.external_data.add()
+        entry.key, entry.value = "location", place
+
+    branch = helper.make_graph([], "b", [], [helper.make_tensor_value_info("observation", TensorProto.FLOAT, [1, 2])])
+    function = onnx_model([gemm], [weight])
+    function.functions.add().name = "f"
+    twice = onnx_model([gemm], [weight, weight])
+    sparse = onnx_model([gemm], [])
+    sparse.graph.sparse_initializer.add().values.CopyFrom(weight)
+    letters: Any = [b"x"]
+    text = helper.make_tensor("w", TensorProto.STRING, [1], letters)
+    many = [node("ConstantOfShape", ["sizes"], [f"c{i}"]) for i in range(100)]
+    sum_of_all = node("Sum", [f"c{i}" for i in range(100)], ["action"])
+    ten_million = numpy_helper.from_array(np.array([10_000_000], np.int64), "sizes")
+    return {
+        "absolute path": with_tensor(lambda t: external(t, "/etc/passwd")),
+        "path above": with_tensor(lambda t: external(t, "../w.bin")),
+        "file beside": with_tensor(lambda t: external(t, "w.bin")),
+        "256 GiB": shaped("ConstantOfShape", [2**36]),
+        "256 GiB, expanded": shaped("Expand", [2**18, 2**18, 2]),
+        "beyond all sizes": shaped("ConstantOfShape", [2**62, 2**62]),
+        "negative": shaped("ConstantOfShape", [-5]),
+        "tiled": shaped("Tile", [2**30, 2**30]),
+        "many large": onnx_model([*many, sum_of_all], [ten_million]).SerializeToString(),
+        "outer product": onnx_model([node("Add", ["a", "b"], ["c"]), node("ReduceMax", ["c"], ["m"], keepdims=0),
+                                     node("Add", ["observation", "m"], ["action"])],
+                                    [numpy_helper.from_array(np.ones((100_000, 1), np.float32), "a"),
+                                     numpy_helper.from_array(np.ones((1, 100_000), np.float32), "b")])
+        .SerializeToString(),
+        "custom operator": onnx_model([node("Gemm", ["observation", "w"], ["action"], domain="evil")], [weight])
+        .SerializeToString(),
+        "function": function.SerializeToString(),
+        "If": onnx_model([node("If", ["observation"], ["action"], then_branch=branch, else_branch=branch)], [])
+        .SerializeToString(),
+        "sparse": sparse.SerializeToString(),
+        "text": onnx_model([gemm], [text]).SerializeToString(),
+        "NaN": onnx_model([gemm], [numpy_helper.from_array(np.full((1, 2), np.nan, np.float32), "w")])
+        .SerializeToString(),
+        "infinite": onnx_model([gemm], [numpy_helper.from_array(np.full((1, 2), np.inf, np.float32), "w")])
+        .SerializeToString(),
+        "cut off": with_tensor(lambda t: setattr(t, "raw_data", t.raw_data[:3])),
+        "dims that lie": with_tensor(lambda t: t.dims.append(10**9)),
+        "two of a name": twice.SerializeToString(),
+        "a circle": onnx_model([node("Add", ["x", "observation"], ["y"]), node("Add", ["y", "observation"], ["x"]),
+                                node("Gemm", ["y", "w"], ["action"], transB=1)], [weight]).SerializeToString(),
+        "no output": onnx_model([], []).SerializeToString(),
+        "unknown operator": onnx_model([node("Nonsense", ["observation"], ["action"])], []).SerializeToString(),
+        "a million empty nodes": b"\x3a" + _length(2_000_000) + b"\x0a\x00" * 1_000_000,
+        "nested": _nested(2000),
+        "nothing": b"",
+        "text file": b"hello, world",
+    }  # fmt: skip
+
+
+def _length(n: int) -> bytes:
+    """A number as protobuf writes it."""
+    out = bytearray()
+    while n >= 0x80:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    return bytes([*out, n])
+
+
+def _nested(depth: int) -> bytes:
+    """A graph in an attribute of a node in a graph in …"""
+    data = b""
+    for _ in range(depth):
+        attribute = b"\x32" + _length(len(data)) + data
+        node = b"\x2a" + _length(len(attribute)) + attribute
+        data = b"\x0a" + _length(len(node)) + node
+    return b"\x3a" + _length(len(data)) + data
+
+
+def onnx_files(rng: np.random.Generator) -> Iterator[bytes]:
+    good, known = onnx_bytes(), list(crafted_onnx().values())
+    foreign = (Path(__file__).parent / "data" / "rsl_rl.onnx").read_bytes()
+    yield from known
+    while True:
+        yield torn(rng, good)
+        yield torn(rng, foreign)
+        yield torn(rng, known[rng.integers(len(known))][:5000])
+
+
 # Each kind of file: how to spoil it, and who reads it.
 
 Spoil = Callable[[np.random.Generator], bytes]
@@ -254,6 +383,7 @@ def kinds() -> dict[str, tuple[Callable[..., Iterator[bytes]], Callable[[Path], 
     bad_toml = [b"a = " + deep().encode(), b".".join([b"a"] * 3000) + b" = 1", b"", b"\xff", b"env = 1\n"]
     return {
         "policy": (policy_files, policies.load),
+        "onnx": (onnx_files, read_onnx),
         "domains": (documents(domain_document(), as_json, bad_json), lambda path: domain_set.load(path, CART_POLE)),
         "config": (documents(settings_document(), as_toml, bad_toml), lambda path: plan.resolve(path, {})),
         "certificate": (
@@ -261,6 +391,18 @@ def kinds() -> dict[str, tuple[Callable[..., Iterator[bytes]], Callable[[Path], 
             lambda path: str(Certificate.from_dict(read_json(path), str(path))),
         ),
     }
+
+
+def read_onnx(path: Path) -> Any:
+    """As a command reads it: with three signals, which fit the one foreign file, or with two."""
+    named = path.with_suffix(".onnx")
+    path.rename(named)
+    try:
+        env = THREE if b"net.0.weight" in named.read_bytes() else MASS
+        policy: Any = policies.find(named, env)
+        return np.asarray(policy(jnp.zeros((len(env.observations), 2))))
+    finally:
+        named.rename(path)
 
 
 def complaint(read: Callable[[Path], Any], path: Path) -> str | None:

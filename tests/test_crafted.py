@@ -47,6 +47,19 @@ def test_a_crafted_policy_file_is_refused_by_name(tmp_path, trick):
     assert "\n" not in str(refused.value)
 
 
+ONNX = crafted.crafted_onnx()
+
+
+@pytest.mark.parametrize("trick", ONNX)
+def test_a_crafted_onnx_file_is_refused_by_name(tmp_path, trick):
+    path = tmp_path / "policy.onnx"
+    path.write_bytes(ONNX[trick])
+    (tmp_path / "w.bin").write_bytes(bytes(8))
+    with pytest.raises(ValueError, match=r"policy.onnx") as refused:
+        policies.find(path, crafted.MASS)
+    assert "\n" not in str(refused.value)
+
+
 def changed(document, *path_and_value):
     *path, last, value = path_and_value
     holder = document
@@ -132,6 +145,7 @@ def test_a_file_beyond_all_sizes_is_not_even_read(tmp_path):
 def test_what_was_spoilt_was_whole_before(tmp_path):
     for kind, content in {
         "policy": crafted.policy_bytes(),
+        "onnx": crafted.onnx_bytes(),
         "domains": crafted.as_json(crafted.domain_document()),
         "config": crafted.as_toml(crafted.settings_document()),
         "certificate": crafted.as_json(crafted.certificate_document()),

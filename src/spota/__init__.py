@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spota.sim.effects import ActionDelay, DeadBand, Effects, ObservationNoise, ObservationOffset
     from spota.sim.env import Env, Policy, Signal, Trajectories
     from spota.sim.host import HostEnv, MachineError
+    from spota.sim.host_policy import policy
     from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
     from spota.sim.rollout import collect, returns
     from spota.sim.soundness import check
@@ -59,6 +60,7 @@ __all__ = [
     "load",
     "make",
     "mujoco",
+    "policy",
     "returns",
     "save",
     "train",
@@ -73,6 +75,7 @@ _HOMES = {
     "envs.mujoco": ("mujoco",),
     "sim.effects": ("ActionDelay", "DeadBand", "Effects", "ObservationNoise", "ObservationOffset"),
     "sim.host": ("HostEnv", "MachineError"),
+    "sim.host_policy": ("policy",),
     "sim.marginals": ("Bernoulli", "Constant", "Integers", "NumPyro", "TruncatedNormal", "Uniform"),
     "policies": ("FNN", "Linear", "Recurrent", "Stacked", "find", "fnn", "load", "save"),
     "polopt.optimizer": ("Optimizer",),

@@ -22,14 +22,16 @@ from spota.driver import drive, drive_assessment
 from spota.envs import PLATFORMS, make
 from spota.policies import find, fingerprint
 from spota.policies.clipping import clipping_warning
+from spota.policies.onnx_files import notes
 from spota.polopt.solver import AnySolver
 from spota.runs import config
 from spota.runs.plan import OWN, Plan, complete, flag_tables
 from spota.show.live import Live
 from spota.sim import devices
 from spota.sim.acting import followed, remembers
-from spota.sim.checks import check_env, check_policy
+from spota.sim.checks import check_env
 from spota.sim.env import Platform, Policy, Reactive
+from spota.sim.host_policy import ready
 from spota.sim.objects import recorded
 from spota.text import suggest
 
@@ -121,10 +123,10 @@ def assess(
     _check_preset(preset)
     platform = _platform(env)
     name = str(policy) if isinstance(policy, str | Path) else None
-    found = find(policy, platform) if isinstance(policy, str | Path) else policy
+    found = find(policy, platform) if isinstance(policy, str | Path) else ready(platform, policy)
     known = known_policies(against, platform)
-    for one in (found, *known.values()):
-        check_policy(platform, one)
+    for told in notes(found, platform):
+        warnings.warn(told, stacklevel=2)
     told_of_clipping = clipping_warning(platform, found, name or "the policy")
     if told_of_clipping:
         warnings.warn(told_of_clipping, stacklevel=2)
@@ -144,7 +146,7 @@ def known_policies(sources: Sequence[str | Path | Policy], env: Platform) -> dic
     again = [name for i, name in enumerate(names) if name in names[:i]]
     if again:
         raise ValueError(f"against: {again[0]} was given more than once.")
-    found = [find(s, env) if isinstance(s, str | Path) else s for s in sources]
+    found = [find(s, env) if isinstance(s, str | Path) else ready(env, s) for s in sources]
     return dict(zip(names, found, strict=True))
 
 

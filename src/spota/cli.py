@@ -31,7 +31,8 @@ COMMANDS = {
     "applies": "Find out whether recordings come from a machine of a table: whether a certificate speaks of yours.",
     "fit": "Learn from recordings which machine it is: a table of the machines that could have made them.",
     "report": "Write one page about a run: its certificate, how far to trust it, plots, and the policy at work.",
-    "verify": "Find out whether anything in a run was edited, exchanged or damaged after it was written.",
+    "export": "Write a policy as an ONNX file that any runtime loads, with its contract and its certificate inside.",
+    "verify": "Find out whether a run, or an exported policy, was edited, exchanged or damaged after it was written.",
 }
 """Every command with the first line of its help; `spota.commands` has a module of each name."""
 WRONG = 2

@@ -22,9 +22,11 @@ from spota.certify.settings import Spota, constant
 from spota.certify.starts import best_starts
 from spota.policies import Network, Stored
 from spota.policies.imitate import Imitation
+from spota.policies.onnx_policy import Imported
 from spota.polopt.solver import AnySolver, as_solver
 from spota.sim.acting import remembers
 from spota.sim.env import Platform, Policy
+from spota.sim.host_policy import ready
 from spota.text import figure
 
 POOR_IMITATION = 0.05
@@ -57,13 +59,15 @@ def assess_policy(
     """A certificate for a policy that exists already, from references on n_r domains each that `solver` trains.
 
     Each reference starts from the best, on its own domains, of: the policy itself; candidates of our own, which
-    `candidate_solver` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. What
-    is no network of the policy's depth is imitated by one, and a narrow network is widened first. They all have the
-    policy's memory, if it has one. References are compared with the policy itself in all cases.
+    `candidate_solver` trains on n_c other domains, if given; and policies `against` which it shall stand, by name. A
+    network from an ONNX file is a start itself, beside ours. Other policies that are no network of the policy's depth
+    are imitated by one, and a narrow network is widened first. They all have the policy's memory, if it has one.
+    References are compared with the policy itself in all cases.
     """
     settings, known = replace(settings or Spota(), spend_alpha="none"), dict(against or {})  # one policy, one test
+    policy, known = ready(env, policy), {name: ready(env, other) for name, other in known.items()}
     for one in (policy, *known.values()):
-        if isinstance(one, Stored):
+        if isinstance(one, Stored | Imported):
             one.contract.check(env)
     run = Procedure(key, env, as_solver(candidate_solver or solver), solver, settings, constant, memo, listener)
     networks, imitations = line_up(run, policy, known, with_own=candidate_solver is not None)

@@ -18,6 +18,9 @@ from spota.files.blocks import from_arrays, to_arrays
 from spota.policies.architecture import Architecture, Network, architecture_of, holds, new_network, widened
 from spota.policies.contract import Contract
 from spota.policies.imitate import Imitation, imitate
+from spota.policies.network import fnn
+from spota.policies.one_of import as_one_of
+from spota.policies.onnx_policy import Imported
 from spota.polopt.optimizer import trains_memory
 from spota.sim.acting import remembers
 from spota.sim.env import Policy
@@ -30,19 +33,28 @@ USUAL_MEMORY = 8
 
 def line_up(
     run: Procedure, policy: Policy, known: Mapping[str, Policy], with_own: bool
-) -> tuple[dict[str, Network], dict[str, Imitation]]:
-    """All that a reference may start from, as networks of one architecture, and those of them that are imitations."""
+) -> tuple[dict[str, Any], dict[str, Imitation]]:
+    """All that a reference may start from, as networks of one kind, and those of them that are imitations.
+
+    Beside a network from an ONNX file stands one of ours, without memory, and each reference is one of both.
+    """
     k_policy, *k_known = jax.random.split(run.keys(1).imitation, 1 + len(known))
     architecture = common((policy, *known.values()), run.settings.architecture)
-    if not trains_memory(run.reference_solver):
+    if not trains_memory(run.reference_solver) or isinstance(policy, Imported):
         architecture = Architecture(architecture.hidden)
-    network, imitation = _network(run, k_policy, policy, architecture, "imitation")
-    networks, imitations = {ITSELF if imitation is None else IMITATED: network}, {IMITATED: imitation}
+    networks: dict[str, Any] = {ITSELF: policy}
+    imitations: dict[str, Imitation | None] = {}
+    if not isinstance(policy, Imported):
+        network, imitation = _network(run, k_policy, policy, architecture, "imitation")
+        networks, imitations = {ITSELF if imitation is None else IMITATED: network}, {IMITATED: imitation}
     if with_own:  # it knows nothing of the assessed policy
         own = trained_candidate(run, 1, run.settings.n_c, architecture=architecture, imitation="imitation-own")
         networks |= {OURS: own.policy, **own.rivals}
     for i, (name, other) in enumerate(known.items()):
         networks[name], imitations[name] = _network(run, k_known[i], other, architecture, f"imitation-{i + 1}")
+    if isinstance(policy, Imported):
+        new = fnn(k_policy, run.env, architecture.hidden)
+        networks = {name: as_one_of(network, policy, new) for name, network in networks.items()}
     return networks, {name: found for name, found in imitations.items() if found is not None}
 
 

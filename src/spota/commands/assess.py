@@ -25,11 +25,13 @@ from spota.commands.running import (
 )
 from spota.commands.sources import (
     OtherTable,
+    Words,
     contestants,
     named_table,
     platform_named,
     table_named,
     warn_of_clipping,
+    with_contract,
 )
 from spota.driver import Assessing, drive_assessment
 from spota.files.atomic import plain
@@ -50,6 +52,7 @@ def assess(
     policy: Annotated[str | None, tyro.conf.Positional, positional("POLICY")] = None,
     /,
     env: Annotated[str | None, flag("the policy file's own", "ENV")] = None,
+    contract: Words = (),
     preset: Annotated[str | None, choice("tuned", get_args(Preset))] = None,
     solver: Annotated[str | None, choice("default", (*SOLVERS, "FILE.py:NAME"))] = None,
     beta: Annotated[float | None, flag(BETA, "RETURN")] = None,
@@ -76,8 +79,10 @@ def assess(
     twice at most, or as long as --max-minutes allows.
 
     Args:
-        policy: A run directory, a policy file, a controller (pd, lqr, energy), or FILE.py:NAME, which is executed.
+        policy: A run directory, a policy file, an ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which is
+            executed.
         env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
+        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
         solver: What trains the references, not our own candidate; one of your own, FILE.py:NAME, trains both.
         beta: The threshold: the loss of return, on average, that is accepted.
@@ -93,6 +98,9 @@ def assess(
         json: Print one JSON document instead of words; progress stays on standard error.
     """
     file, directory = settings_file(config, out, resume)
+    if contract:
+        policy, *others = with_contract([policy or "", *against], contract)
+        against = tuple(others)
     flags, platform, found, known = _sources(policy, against, env, domain, file)
     flags |= {"algo": "assess", "preset": preset, "solver": solver, "seed": seed}
     given = plan.flag_tables(beta, max_minutes)

@@ -9,7 +9,7 @@ from spota.analysis import evaluate, standings
 from spota.analysis.standings import Standings
 from spota.commands.output import command, console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import Named, OtherTable, contestants, domains_of, warn_of_clipping
+from spota.commands.sources import Named, OtherTable, Words, contestants, domains_of, warn_of_clipping, with_contract
 from spota.files.atomic import plain, write_json
 from spota.sim.domain import count
 
@@ -20,6 +20,7 @@ def compare(
     env: Annotated[
         str | None, tyro.conf.arg(metavar="ENV", help_behavior_hint="(default: what the policy files were made for)")
     ] = None,
+    contract: Words = (),
     domains: int = 500,
     domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
@@ -38,9 +39,9 @@ def compare(
     Example: spota compare runs/spota runs/epopt pd --on set.json
 
     Args:
-        policies: Run directories, policy files, controllers (pd, lqr, energy) or FILE.py:NAME, which executes that
-            file; all for one platform.
+        policies: Run directories, policy files, ONNX files, controllers or FILE.py:NAME (executed); one platform.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
+        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         domains: How many unseen domains are drawn.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
@@ -51,6 +52,7 @@ def compare(
     """
     from spota.show.pages import write_comparison  # slow to import
 
+    policies = with_contract(policies, contract)
     platform, chosen = contestants(policies, env, noise, domain)
     k_domains, k_rollouts = evaluate.evaluation_keys(seed)
     if on is None:

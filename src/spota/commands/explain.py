@@ -11,7 +11,7 @@ from spota.analysis.unidentified import Unknown, in_words, unknown
 from spota.analysis.worst import WorstDomain
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import OtherTable, contestants, domains_of
+from spota.commands.sources import OtherTable, Words, contestants, domains_of, with_contract
 from spota.files.atomic import check_writable, plain, write_json
 
 SHOWN = 8
@@ -24,6 +24,7 @@ def explain(
     env: Annotated[
         str | None, tyro.conf.arg(metavar="ENV", help_behavior_hint="(default: what the policy file was made for)")
     ] = None,
+    contract: Words = (),
     samples: int = 1000,
     domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
@@ -43,8 +44,10 @@ def explain(
     its nominal value.
 
     Args:
-        policy: A run directory, a policy file, a controller (pd, lqr, energy), or FILE.py:NAME, which executes it.
+        policy: A run directory, a policy file, an ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which
+            executes it.
         env: The platform, if the policy does not know it; FILE.py:NAME is one of your own.
+        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         samples: Domains behind each figure; four times as many halve the intervals.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
             one. Shares of the variance need draws of their own.
@@ -53,6 +56,7 @@ def explain(
         out: Where explanation.json goes.
         json: Print one JSON document instead of words and tables.
     """
+    (policy,) = with_contract([policy], contract)
     platform, chosen = contestants((policy,), env, noise, domain)
     (name, subject), source = next(iter(chosen.items())), Path(policy)
     drawn = None

@@ -9,7 +9,7 @@ import tyro
 from spota import policies
 from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import console, print_json
-from spota.commands.sources import OtherTable
+from spota.commands.sources import OtherTable, Words, told, with_contract
 from spota.envs import make
 from spota.show import animation
 
@@ -18,6 +18,7 @@ def play(
     env: Annotated[str, tyro.conf.Positional],
     /,
     policy: str = "lqr",
+    contract: Words = (),
     domains: int = 1,
     domain: OtherTable = None,
     seed: int = 0,
@@ -29,7 +30,8 @@ def play(
 
     Args:
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
-        policy: A controller (pd, lqr, energy), a policy file, a run directory, or FILE.py:NAME.
+        policy: A controller (pd, lqr, energy), a policy file, an ONNX file, a run directory, or FILE.py:NAME.
+        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         domains: How many rollouts side by side; the first is on the nominal domain, the others on random ones.
         seed: The same seed gives the same domains, start states and noise.
         noise: Observation noise, as in the paper.
@@ -39,7 +41,8 @@ def play(
     if domains < 1:
         raise ValueError(f"--domains {domains}: ask for at least 1 rollout.")
     platform = make(env, noise=noise, domain=domain)
-    chosen = policies.find(policy, platform)
+    (policy,) = with_contract([policy], contract)
+    chosen = told(policies.find(policy, platform), platform)
     target = out or Path("runs") / f"{platform.name}-{Path(policy).stem}.html"
     k_domains, k_start = evaluation_keys(seed)
     drawn = [("nominal domain", platform.domain.nominal())]

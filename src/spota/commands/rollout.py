@@ -10,7 +10,7 @@ import tyro
 from spota import policies
 from spota.analysis.evaluate import evaluation_keys
 from spota.commands.output import print_json, print_table
-from spota.commands.sources import OtherTable, domains_of, warn_of_clipping
+from spota.commands.sources import OtherTable, Words, domains_of, told, warn_of_clipping, with_contract
 from spota.envs import make
 from spota.sim.domain import count
 from spota.sim.env import Platform
@@ -21,6 +21,7 @@ def rollout(
     env: Annotated[str, tyro.conf.Positional],
     /,
     policy: str = "lqr",
+    contract: Words = (),
     domains: int = 500,
     domain: OtherTable = None,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
@@ -34,7 +35,8 @@ def rollout(
 
     Args:
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
-        policy: A controller (pd, lqr, energy), a policy file, a run directory, or FILE.py:NAME.
+        policy: A controller (pd, lqr, energy), a policy file, an ONNX file, a run directory, or FILE.py:NAME.
+        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         domains: How many random domains.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.
@@ -44,7 +46,8 @@ def rollout(
         json: Print one JSON document instead of a table.
     """
     platform = make(env, noise=noise, domain=domain)
-    chosen = policies.find(policy, platform)
+    (policy,) = with_contract([policy], contract)
+    chosen = told(policies.find(policy, platform), platform)
     if rollouts < 1:
         raise ValueError(f"--rollouts {rollouts}: ask for at least 1 rollout per domain.")
     if nominal and on:

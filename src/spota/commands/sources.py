@@ -15,6 +15,8 @@ from spota.analysis import evaluate
 from spota.commands.output import warn
 from spota.envs import PLATFORMS, make
 from spota.policies.clipping import clipping_warning
+from spota.policies.onnx_files import is_onnx, notes, platform_of_onnx, refuse_code
+from spota.policies.onnx_reading import split_words
 from spota.runs.config import read_toml
 from spota.runs.directory import CONFIG
 from spota.runs.platforms import platform_of
@@ -26,6 +28,8 @@ from spota.sim.table_file import KEPT
 
 Named = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POLICY ...", help_behavior_hint="")]
 """Policies as a user names them, side by side."""
+Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="(default: none)")]
+"""What is said about ONNX files."""
 
 
 OtherTable = Annotated[
@@ -54,8 +58,22 @@ def contestants(
     """
     name = platform_named(sources, env)
     platform = make(name, noise=noise, domain=table_named(sources, name, domain))
-    found = [policies.find(source, platform) for source in sources]
+    found = [told(policies.find(source, platform), platform) for source in sources]
     return platform, dict(zip(_labels(sources), found, strict=True))
+
+
+def told(policy: Policy, env: Platform) -> Policy:
+    """The policy, after people have heard what was assumed about it."""
+    for note in notes(policy, env):
+        warn(note)
+    return policy
+
+
+def with_contract(sources: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
+    """The sources with what `--contract` says behind the names of ONNX files: policy.onnx,units=physical."""
+    if words and not any(map(is_onnx, sources)):
+        raise ValueError(f"--contract {' '.join(words)}: it is about ONNX files, and none was given.")
+    return tuple(",".join([source, *words]) if is_onnx(source) else source for source in sources)
 
 
 def platform_named(sources: Sequence[str], env: str | None) -> str:
@@ -96,7 +114,7 @@ def domains_of(file: Path, env: Platform) -> tuple[Domains, Platform]:
 
 def _platform_of(sources: Sequence[str]) -> str:
     stored = [s for s in sources if s not in policies.CONTROLLERS and not is_reference(s)]
-    made_for = {source: policies.load(_file(source)).contract.env for source in stored}
+    made_for = {source: _made_for(source) for source in stored}
     if not made_for:
         raise ValueError(
             f"{', '.join(sources)}: a controller, or code of your own, does not know its platform; add --env, e.g. "
@@ -107,16 +125,27 @@ def _platform_of(sources: Sequence[str]) -> str:
         raise ValueError(f"{several}; give policies of one platform only.")
     source, name = next(iter(made_for.items()))
     own = next(filter(None, map(_own_platform, stored)), None)
-    if own is None and name not in PLATFORMS:
+    if own is None and name not in PLATFORMS and not is_reference(name):
         raise ValueError(
             f"{source} was made for {name!r}, a platform of your own; say where it is, e.g. --env my_robot.py:Robot."
         )
     return own or name
 
 
+def _made_for(source: str) -> str:
+    """The platform of a policy file, or what is said beside an ONNX file."""
+    if not is_onnx(source):
+        return policies.load(_file(source)).contract.env
+    file, words = split_words(source)
+    name = platform_of_onnx(Path(file), words)
+    if name is None:
+        raise ValueError(f"{file} does not know its platform; add --env, or write env = … beside it in a TOML file.")
+    return name
+
+
 def _own_platform(source: str) -> str | None:
     """The `file.py:name` that a run directory was made with, if it was, and if it still is the same platform."""
-    run = _file(source).parent
+    run = Path(split_words(source)[0]).parent if is_onnx(source) else _file(source).parent
     settings = read_toml(run / CONFIG) if (run / CONFIG).is_file() else {}
     if not is_reference(settings.get("env", "")):
         return None
@@ -126,6 +155,7 @@ def _own_platform(source: str) -> str | None:
 
 def _file(source: str) -> Path:
     path = Path(source)
+    refuse_code(path)
     path = path / "policy.npz" if path.is_dir() else path
     if not path.is_file():
         raise ValueError(
@@ -145,6 +175,8 @@ def _labels(sources: Sequence[str]) -> list[str]:
 
 
 def _label(path: Path) -> str:
+    if is_onnx(path):
+        return Path(split_words(str(path))[0]).stem
     if is_reference(path):
         return name_in(str(path))
     if path.name == "policy.npz" and path.parent.name:

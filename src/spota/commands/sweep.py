@@ -13,7 +13,7 @@ from spota.analysis import evaluate
 from spota.analysis.evaluate import Axis, Sweep
 from spota.commands.output import console, print_json, print_table
 from spota.commands.progress import bar
-from spota.commands.sources import Named, OtherTable, contestants, domains_of
+from spota.commands.sources import Named, OtherTable, Words, contestants, domains_of, with_contract
 from spota.files.atomic import plain, write_json
 from spota.sim.domain import count
 from spota.sim.env import Platform
@@ -36,6 +36,7 @@ def sweep(
     param: Annotated[str, tyro.conf.arg(metavar="PARAM")],
     param2: Annotated[str | None, _given("none: one parameter only", metavar="PARAM")] = None,
     env: Annotated[str | None, _given("what the policy files were made for", metavar="ENV")] = None,
+    contract: Words = (),
     low: Annotated[float | None, _given("where the distribution begins", "from", "VALUE")] = None,
     high: Annotated[float | None, _given("where the distribution ends", "to", "VALUE")] = None,
     low2: Annotated[float | None, _given("where the distribution begins", "from2", "VALUE")] = None,
@@ -59,10 +60,12 @@ def sweep(
     Example: spota sweep runs/spota runs/ppo pd --param ball_mass --no-noise
 
     Args:
-        policies: Run directories, policy files, controllers or FILE.py:NAME, which is executed; all for one platform.
+        policies: Run directories, policy files, ONNX files, controllers or FILE.py:NAME, which is executed; all for
+            one platform.
         param: The parameter; `spota envs ENV` lists them.
         param2: A second parameter.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
+        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         low: The smallest value.
         high: The largest value.
         low2: The smallest value of the second parameter.
@@ -78,6 +81,7 @@ def sweep(
         json: Print one JSON document instead of a table.
     """
     ends = _ends(param, (low, high), param2, (low2, high2))
+    policies = with_contract(policies, contract)
     platform, chosen = contestants(policies, env, noise, domain)
     rest: Any = others
     if on is not None:

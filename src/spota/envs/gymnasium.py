@@ -25,7 +25,7 @@ from spota.sim.domain import DomainDistribution
 from spota.sim.effects import Effects
 from spota.sim.env import Signal
 from spota.sim.host import HostDomains, HostEnv, Machines
-from spota.sim.watchdog import WATCH
+from spota.sim.watchdog import turn_of
 from spota.text import suggest
 
 GLANCE = 200
@@ -74,7 +74,7 @@ class GymnasiumEnv(HostEnv):
         each = [{name: float(column[i]) for name, column in columns.items()} for i in range(seeds.size)]
         if self.workers > 1 and seeds.size > 1:
             return self.crew.open(each, seeds.tolist())
-        return Loop(self.recipe, each, seeds.tolist(), self.idle, WATCH.begins)
+        return Loop(self.recipe, each, seeds.tolist(), self.idle, turn_of)
 
     def stale(self, domain: Mapping[str, float]) -> list[str]:
         """What an environment still has from before, after ξ was applied to it: one sentence each."""

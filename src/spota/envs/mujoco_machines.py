@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, UInt32
 
 from spota.envs.mujoco_targets import writings
 from spota.sim.host import HostDomains, MachineError
-from spota.sim.watchdog import WATCH
+from spota.sim.watchdog import turn_of
 
 if TYPE_CHECKING:
     from spota.envs.mujoco import MuJoCoEnv
@@ -77,7 +77,7 @@ class MuJoCoMachines:
         if draw is None:
             return
         for i, seed in enumerate(seeds):
-            WATCH.begins(i)
+            turn_of(i)
             rng = np.random.Generator(np.random.Philox(int(seed)))
             sim.qpos[i], sim.qvel[i] = draw(rng, sim.qpos[i].copy(), sim.qvel[i].copy())
 
@@ -102,7 +102,7 @@ def _recompiled(env: "MuJoCoEnv", domains: HostDomains) -> list[Any]:
     _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     models = []
     for machine in first:
-        WATCH.begins(int(machine))
+        turn_of(int(machine))
         model = env.recompiled(domains, int(machine))
         one = {name: column[machine : machine + 1] for name, column in domains.items()}
         for field, entries, values in writings(model, env.drawn(one)):

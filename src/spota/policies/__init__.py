@@ -9,14 +9,15 @@ from spota.policies.energy import energy
 from spota.policies.fingerprint import fingerprint
 from spota.policies.lqr import lqr
 from spota.policies.network import FNN, Linear, fnn
+from spota.policies.onnx_files import found_onnx, is_onnx, refuse_code
 from spota.policies.pd import pd
 from spota.policies.recurrent import Recurrent
 from spota.policies.stacked import Stacked
 from spota.policies.start import Start, first_policy
 from spota.policies.storage import Stored, load, save
 from spota.sim.acting import remembers
-from spota.sim.checks import check_policy
 from spota.sim.env import Platform, Policy
+from spota.sim.host_policy import ready
 from spota.sim.objects import is_reference, named
 from spota.text import suggest
 
@@ -49,13 +50,17 @@ __all__ = [
 def find(source: str | Path, env: Platform) -> Policy:
     """A controller's name, a policy file, or a run directory that holds one; its contract must fit `env`.
 
-    Or one of your own, `find("my_robot.py:controller", env)`, which executes that file.
+    An ONNX file is a network of others: `policy.onnx,units=physical` says how it is used, or a TOML file beside it. Or
+    one of your own, `find("my_robot.py:controller", env)`, which executes that file.
     """
     if str(source) in CONTROLLERS:
         return CONTROLLERS[str(source)](env)
     if is_reference(source):
         return _own(str(source), env)
+    if is_onnx(source):
+        return found_onnx(source, env)
     path = Path(source)
+    refuse_code(path)
     path = path / "policy.npz" if path.is_dir() else path
     if not path.is_file():
         raise ValueError(
@@ -72,8 +77,7 @@ def _own(reference: str, env: Platform) -> Policy:
     policy = named(reference, _acts, "a policy: a function observation → action, or an object with start and step")
     if isinstance(policy, Stored):
         policy.contract.check(env)
-    check_policy(env, policy)
-    return policy
+    return ready(env, policy)
 
 
 def _acts(found: object) -> bool:

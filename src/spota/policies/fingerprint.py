@@ -11,8 +11,8 @@ from spota.policies.stacked import Stacked
 def fingerprint(policy: PyTree) -> str | None:
     """SHA-256 over the policy's kind, its contract, and its arrays with names, types and shapes.
 
-    The contract is part of it because its ranges scale what the policy sees and does, and so is the pace of a stack.
-    None if the policy holds anything
+    The contract is part of it because its ranges scale what the policy sees and does, and so are the pace of a stack
+    and the graph of an imported network. None if the policy holds anything
     else than arrays.
     """
     arrays = to_arrays(policy)
@@ -23,6 +23,7 @@ def fingerprint(policy: PyTree) -> str | None:
         digest.update(f"{policy.memory} × {policy.stride}".encode())
     if hasattr(policy, "contract"):
         digest.update(policy.contract.to_json().encode())
+    digest.update(getattr(policy, "meaning", "").encode())
     for name, array in arrays.items():
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
         digest.update(array.tobytes())

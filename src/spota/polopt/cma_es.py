@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.polopt.checks import at_least_one, positive
 from spota.sim import rollout
+from spota.sim.acting import acting_with
 from spota.sim.domain import Domains, count, repeat
 from spota.sim.env import Env, Platform
 from spota.sim.host import HostEnv
@@ -81,10 +82,10 @@ def _mean_returns(env: Platform, policies: Any, domains: Domains, keys: Key[Arra
         return np.asarray(_compiled(rollout.pure(env), policies, domains, keys), np.float64)
     K = jax.tree.leaves(policies)[0].shape[0]
     same = {name: jnp.broadcast_to(column, (K, *column.shape)) for name, column in domains.items()}
-    total, _ = group_returns(env, rollout.acting_with, policies, same, jnp.broadcast_to(keys, (K, *keys.shape)))
+    total, _ = group_returns(env, acting_with, policies, same, jnp.broadcast_to(keys, (K, *keys.shape)))
     return total.mean(axis=1, dtype=np.float64)
 
 
 @eqx.filter_jit
 def _compiled(env: Env, policies: Any, domains: Domains, keys: Key[Array, "n"]) -> Float[Array, "K"]:
-    return jax.vmap(lambda policy: rollout.summed(env, rollout.acting_with(policy), domains, keys)[0].mean())(policies)
+    return jax.vmap(lambda policy: rollout.summed(env, acting_with(policy), domains, keys)[0].mean())(policies)

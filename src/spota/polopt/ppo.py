@@ -134,7 +134,7 @@ class PPO(Optimizer):
             minibatches=10, initial_std=1.0, evaluate_every=5,
         )  # fmt: skip
 
-    def begin(self, key: Key[Array, ""], env: Platform, policy: FNN) -> PPOState:
+    def begin(self, key: Key[Array, ""], env: Platform, policy: Any) -> PPOState:
         """A new critic, a new optimizer, exploration as at the start."""
         self._check(policy)
         actor = Actor(policy, jnp.full(len(env.actions), np.log(self.initial_std), jnp.float32))
@@ -194,7 +194,7 @@ class PPO(Optimizer):
         std = jnp.exp(kept.nets.actor.log_std).mean()
         return replace(kept, iteration=state.iteration + 1), {**figures, "std": std, "finite": finite}
 
-    def policy(self, state: PPOState) -> FNN:
+    def policy(self, state: PPOState) -> Any:
         """The mean policy."""
         return state.nets.actor.policy
 
@@ -229,8 +229,8 @@ def learned(
     return on_shards(mesh, lambda key, own, state: ppo.learn_from(env, my_share(own), key, state), keys, seen, states)
 
 
-def new_critic(key: Key[Array, ""], policy: FNN) -> Critic:
-    """A critic of the policy's size that says one half everywhere."""
+def new_critic(key: Key[Array, ""], policy: Any) -> Critic:
+    """A critic of the policy's size that says one half everywhere; any network has a contract and hidden layers."""
     sizes = (len(policy.contract.observations), *policy.hidden, 1)
     orthogonal = jax.nn.initializers.orthogonal()
     weights = [orthogonal(k, (o, i)) for k, i, o in zip(jax.random.split(key, len(sizes) - 1), sizes, sizes[1:])]  # noqa: B905

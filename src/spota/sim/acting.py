@@ -61,6 +61,11 @@ def acting_with(policy: Policy) -> Act:
     return Act(start, lambda _key, _t, memory, observation: step(memory, observation))
 
 
+def given(action: Float[Array, "a n"]) -> Act:
+    """Act as was decided already, on the host."""
+    return without_memory(lambda _key, _t, _observation: action)
+
+
 def without_memory(choose: Callable[[Words, Int[Array, ""], Float[Array, "d n"]], Float[Array, "a n"]]) -> Act:
     """Act on what is seen alone."""
     return Act(lambda _: (), lambda key, t, memory, observation: (memory, choose(key, t, observation)))

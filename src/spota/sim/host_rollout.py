@@ -15,11 +15,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from spota.sim import randomness
-from spota.sim.acting import Act, HowToAct
+from spota.sim.acting import Act, HowToAct, given
 from spota.sim.checks import users_line
 from spota.sim.effects import Queue, scale_and_clip
 from spota.sim.env import Platform
 from spota.sim.host import HostDomains, HostEnv, MachineError, Machines
+from spota.sim.host_policy import HostPolicy
 from spota.sim.watchdog import WATCH, Watched, watching
 
 GroupedDomains = Mapping[str, Float[Array | np.ndarray, "P _"]]
@@ -69,9 +70,8 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
     Policies have a leading axis P. The caller sees to it that the machines are not too many, see `host_groups`.
     """
     words = jnp.moveaxis(randomness.words(keys), 0, 1)
-    first, before, arrays = _program(env, how, policies)
     heard = {name: jnp.asarray(domains[name]) for name in env.effects.parameters}
-    held = _empty_queue(env, keys.shape), first(arrays, words)
+    decide, held = _deciding(env, how, policies, words, heard, keys.shape)
     columns = {name: np.asarray(column, np.float64).reshape(-1) for name, column in domains.items()}
     with opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
         ideal = _observed(env, columns, machines)
@@ -79,7 +79,7 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
         for t in range(env.max_steps):
             if not alive.any():
                 break
-            found, held = before(arrays, words, heard, np.int32(t), ideal, held)
+            found, held = decide(np.int32(t), ideal, held)
             ours = _apart(env, np.asarray(found))
             with _blaming(env, columns):
                 after = _physics(env, machines, ours.reached, ideal, alive)
@@ -120,6 +120,35 @@ def _physics(
     sane, whole, seen = (np.isfinite(x).all(axis=0) for x in (reached, earned[None], moved))
     reward = np.where(sane, np.where(alive & whole, earned, 0.0), np.where(alive, np.nan, 0.0))
     return After(reward, np.where(alive & seen, moved, ideal), alive & whole & ~failed & seen)
+
+
+def _deciding(
+    env: HostEnv, how: HowToAct, policies: Any, words: Any, heard: GroupedDomains, shape: tuple[int, ...]
+) -> tuple[Callable, Any]:
+    """What is ours of a step, from (t, ideal, held), and what is held at first: the queue, and what policies remember.
+
+    A policy on the host acts between two programs.
+    """
+    queue = _empty_queue(env, shape)
+    if not isinstance(policies, HostPolicy):
+        first, before, arrays = _program(env, how, policies)
+        return lambda t, ideal, held: before(arrays, words, heard, t, ideal, held), (queue, first(arrays, words))
+    own = {name: column[0] for name, column in heard.items()}
+
+    def decide(t, ideal, held):
+        action = policies(np.asarray(_observation(env, words[0], t, ideal, own)))
+        _, before, arrays = _program(env, given, jnp.asarray(action)[None])
+        return before(arrays, words, heard, t, ideal, held)
+
+    return decide, (queue, ())
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _observation(
+    env: HostEnv, words: randomness.Words, t: Int[Array, ""], ideal: Float[Array, "d n"], domains: dict
+) -> Float[Array, "d n"]:
+    """What the sensors read."""
+    return env.effects.observe(words, t, ideal, domains)
 
 
 def _program(env: HostEnv, how: HowToAct, policies: Any) -> tuple[Callable, Callable, list[Any]]:

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spota.sim.acting import acting_with
 from spota.sim.host import HostEnv
 from spota.sim.host_rollout import HostStep, play
-from spota.sim.rollout import acting_with, alone
+from spota.sim.rollout import alone
 
 FEW, MANY = 8, 64
 """Machines side by side in the two measurements."""

@@ -17,11 +17,12 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from spota.sim import devices, host_groups, host_rollout, randomness
 from spota.sim.acting import Act, acting_with
-from spota.sim.checks import check_env, check_policy
+from spota.sim.checks import check_env
 from spota.sim.domain import Domains, repeat
 from spota.sim.effects import scale_and_clip
 from spota.sim.env import Env, Platform, Policy, Trajectories
 from spota.sim.host import HostEnv
+from spota.sim.host_policy import HostPolicy, ready
 
 CHUNK = 2048
 """Rollouts that a device runs at once: enough to vectorise, few enough for its cache."""
@@ -66,7 +67,7 @@ class Outcome(eqx.Module):
 def returns(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n m"]) -> Outcome:
     """Run m rollouts on each of n domains and sum their rewards, undiscounted (eq_edr)."""
     check(env, domains)
-    check_policy(env, policy)
+    policy = ready(env, policy)
     n, m = keys.shape
     rows = repeat(domains, m), keys.reshape(-1)
     if isinstance(env, HostEnv):
@@ -74,7 +75,8 @@ def returns(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n
         found = host_groups.group_returns(env, acting_with, one, grouped, own)
         total, survived = (jnp.asarray(x[0]) for x in found)
     else:
-        total, survived = _compiled_returns(pure(env), policy, *rows)
+        run: Callable = _returns_by_steps if isinstance(policy, HostPolicy) else _compiled_returns
+        total, survived = run(pure(env), policy, *rows)
     if jnp.isnan(total).any():
         bad = int(jnp.isnan(total).argmax()) // m
         raise ValueError(
@@ -93,15 +95,24 @@ def _compiled_returns(
     return devices.gather([(_returns(env, policy, *piece), size) for piece, size in pieces])
 
 
+def _returns_by_steps(
+    env: Env, policy: HostPolicy, domains: Domains, keys: Key[Array, "n"]
+) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
+    from spota.sim.host_policy_rollout import summed as by_steps  # which stands on this file
+
+    return by_steps(env, policy, domains, keys)
+
+
 def collect(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Trajectories:
     """Run one rollout per domain and keep everything but the states."""
     check(env, domains)
-    check_policy(env, policy)
+    policy = ready(env, policy)
     if isinstance(env, HostEnv):
         steps, end = _watch_on_host(env, policy, domains, keys)
         last = host_rollout.look(env, domains, keys, end.ideal)
         return Trajectories(steps.observation, steps.action, steps.reward, steps.alive, last, end.alive)
-    return _collect(pure(env), policy, domains, keys)
+    world, steps = _watched(pure(env), policy, domains, keys)
+    return _collect(pure(env), domains, keys, world, steps)
 
 
 def watch(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Step:
@@ -110,10 +121,10 @@ def watch(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n"]
     The state of a host environment is hidden; its ideal observation stands for it.
     """
     check(env, domains)
-    check_policy(env, policy)
+    policy = ready(env, policy)
     if isinstance(env, HostEnv):
         return _watch_on_host(env, policy, domains, keys)[0]
-    return _watch(pure(env), policy, domains, keys)[1]
+    return _watched(pure(env), policy, domains, keys)[1]
 
 
 def pure(env: Platform, instead: str = "train with --solver ppo, which needs no gradients of it") -> Env:
@@ -214,6 +225,15 @@ def _returns(
     return summed(env, acting_with(policy), domains, keys)
 
 
+def _watched(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> tuple[World, Step]:
+    """Every step of compiled rollouts, or of those of a policy on the host."""
+    if isinstance(policy, HostPolicy):
+        from spota.sim.host_policy_rollout import recorded  # which stands on this file
+
+        return recorded(env, policy, domains, keys)
+    return _watch(env, policy, domains, keys)
+
+
 @eqx.filter_jit
 def _watch(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> tuple[World, Step]:
     words, act = randomness.words(keys), acting_with(policy)
@@ -222,8 +242,12 @@ def _watch(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) ->
     return jax.lax.scan(lambda w, t: advance(env, act, domains, words, t, w), start, steps)
 
 
-@eqx.filter_jit
-def _collect(env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]) -> Trajectories:
-    world, steps = _watch(env, policy, domains, keys)
-    end = look(env, domains, randomness.words(keys), jnp.int32(env.max_steps), world)
+def _collect(env: Env, domains: Domains, keys: Key[Array, "n"], world: World, steps: Step) -> Trajectories:
+    end = _looked(env, domains, keys, world)
     return Trajectories(steps.observation, steps.action, steps.reward, steps.alive, end, world.alive)
+
+
+@eqx.filter_jit
+def _looked(env: Env, domains: Domains, keys: Key[Array, "n"], world: World) -> Float[Array, "d n"]:
+    """What is seen after the last step."""
+    return look(env, domains, randomness.words(keys), jnp.int32(env.max_steps), world)

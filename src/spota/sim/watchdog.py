@@ -80,6 +80,11 @@ WATCH = Watch()
 """The one of this process: rollouts on host environments run in one thread, one after the other."""
 
 
+def turn_of(machine: int) -> None:
+    """It is this machine's turn; a function, because what a platform's code names is part of its identity."""
+    WATCH.begins(machine)
+
+
 class Watched:
     """Machines whose every call is timed."""
 

@@ -1,7 +1,9 @@
 """The page of a run: it tells the truth about every kind of directory."""
 
+import base64
 import dataclasses
 import json
+import re
 
 import pytest
 from run_directories import CART_POLE, NASTY, Words, copied, words_of
@@ -9,6 +11,8 @@ from run_directories import CART_POLE, NASTY, Words, copied, words_of
 from spota.certify.certificate import Certificate
 from spota.cli import main
 from spota.files.atomic import write_json
+from spota.policies.onnx_limits import parse_model
+from spota.policies.onnx_ours import papers_of
 from spota.show.pages import coverage, page, read, write
 from spota.show.pages.material import Material
 from spota.stats.split import Part
@@ -27,6 +31,14 @@ def test_a_certified_run_says_so_and_gives_the_certificates_figures(certified):
     assert c.policy_sha256 is not None and c.policy_sha256 in text
     for name in c.intervals:
         assert coverage.interval_name(name) in text
+
+
+def test_a_finished_run_offers_its_policy_with_its_certificate(certified):
+    text = write(certified, full=False).read_text()
+    (data,) = re.findall(r'download="policy.onnx" href="data:[^,]*,([^"]+)"', text)
+    papers = papers_of(parse_model(base64.b64decode(data)))
+    assert json.loads(papers["spota.certificate"]) == json.loads((certified / "certificate.json").read_text())
+    assert f"spota export {certified} policy.onnx" in text
 
 
 def test_a_run_that_was_not_certified_says_so(refused):

@@ -1,5 +1,6 @@
 """Pieces of a page. All text is escaped here, so that no name from a file can become markup."""
 
+import base64
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -97,3 +98,10 @@ def script_data(document: object) -> str:
 
 def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
+
+
+def download(name: str, data: bytes, words: str) -> str:
+    """A link to a file that the page itself holds."""
+    content = base64.b64encode(data).decode()
+    address = f"data:application/octet-stream;base64,{content}"
+    return f'<p><a download="{escape(name)}" href="{address}">{text(words)}</a></p>\n'

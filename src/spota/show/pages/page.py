@@ -18,11 +18,12 @@ from spota.show.pages.policy_sections import attribution, motion, sweeps, worst
 from spota.show.pages.run_sections import certificate, gaps, iterations, learning, returns, trust
 from spota.show.pages.setting_sections import configuration, distribution, reproduce
 from spota.show.pages.story import Story
+from spota.show.pages.take_section import take
 from spota.show.pages.words import Fact, Verdict
 
 ORDER: tuple[Callable[[Material], Section | None], ...] = (
     certificate, motion, failures, trust, iterations, gaps, returns, sweeps, attribution, worst, learning, distribution,
-    configuration, reproduce,
+    configuration, take, reproduce,
 )  # fmt: skip
 """Of the page of a run; each is absent where there is nothing to say."""
 
