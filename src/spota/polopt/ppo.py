@@ -16,6 +16,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from spota.policies import Network
 from spota.policies.network import FNN
 from spota.polopt.checks import at_least_one, divides, positive
 from spota.polopt.experience import Actor, Experience, explore, explore_on_host
@@ -134,16 +135,14 @@ class PPO(Optimizer):
             minibatches=10, initial_std=1.0, evaluate_every=5,
         )  # fmt: skip
 
-    def begin(self, key: Key[Array, ""], env: Platform, policy: FNN) -> PPOState:
+    def begin(self, key: Key[Array, ""], env: Platform, policy: Network) -> PPOState:
         """A new critic, a new optimizer, exploration as at the start."""
-        self._check(policy)
+        if remembers(policy):
+            refuse_memory(self)
+        policy = cast(FNN, policy)
         actor = Actor(policy, jnp.full(len(env.actions), np.log(self.initial_std), jnp.float32))
         nets = Nets(actor, new_critic(key, policy))
         return PPOState(nets, self._optimizer().init(cast(Any, nets)), jnp.int32(0))
-
-    def _check(self, policy: Any) -> None:
-        if remembers(policy):
-            refuse_memory(self)
 
     def update(self, env: Platform, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect rollouts on the domains and learn from them."""
