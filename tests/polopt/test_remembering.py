@@ -49,23 +49,38 @@ class Cue(PointMass):
         return ()
 
 
-SOLVER = Analytic(iterations=40, learning_rate=5e-2, warm_up=2, rows=32, evaluation_rows=64, rollouts=64)
+@dataclass(frozen=True, eq=False)
+class Free(PointMass):
+    """Nothing fails: a failure is a jump, which has no derivative."""
+
+    max_steps = 10
+
+    def danger(self, state, xi):
+        del state, xi
+        return ()
+
+
+SOLVER = Analytic(iterations=80, learning_rate=5e-2, warm_up=2, rows=32, evaluation_rows=64, rollouts=64)
 
 
 @pytest.mark.parametrize(
-    ("architecture", "want"),
-    [(Architecture((4,)), 0.75), (Architecture((4,), 3), 1.0), (Architecture((4,), recurrent=3), 1.0)],
+    ("architecture", "least", "most"),
+    [
+        (Architecture((4,)), 0.72, 0.78),
+        (Architecture((4,), 3), 0.9, 1.0),
+        (Architecture((4,), recurrent=3), 0.9, 1.0),
+    ],
 )
-def test_memory_earns_what_only_memory_can(architecture, want):
+def test_memory_earns_what_only_memory_can(architecture, least, most):
     env = Cue()
     init = new_network(jax.random.key(0), env, architecture)
     found = solve(SOLVER, jax.random.key(1), env, env.domain.nominal(), init)
-    assert float(found.score.returns) == pytest.approx(want, abs=0.03)
+    assert least < float(found.score.returns) <= most
 
 
 @pytest.mark.parametrize("architecture", [Architecture((4,), 3, 2), Architecture((4,), recurrent=3)])
 def test_gradients_through_time_equal_finite_differences(architecture):
-    env, solver = PointMass(), Analytic()
+    env, solver = Free(), Analytic()
     rows = all_rows(env.domain.nominal(), jax.random.key(2), 8)
     theta, unravel = ravel_pytree(new_network(jax.random.key(0), env, architecture))
     theta = theta + 0.3 * jax.random.normal(jax.random.key(4), theta.shape)
@@ -91,9 +106,9 @@ def test_a_generous_bound_on_outliers_leaves_a_gradient_through_memory_as_it_is(
 def test_who_cannot_train_memory_says_so():
     stacked = new_network(jax.random.key(0), PointMass(), Architecture((4,), 3))
     with pytest.raises(ValueError, match="PPO learns from single observations"):
-        PPO().begin(jax.random.key(0), PointMass(), stacked)  # type: ignore[arg-type]
+        PPO().begin(jax.random.key(0), PointMass(), stacked)
     catapult = make("catapult")
     inits = jax.tree.map(lambda x: x[None], new_network(jax.random.key(0), catapult, Architecture((4,), 2)))
     domains = {name: column[None] for name, column in catapult.domain.nominal().items()}
     with pytest.raises(ValueError, match="nothing to remember"):
-        exact.catapult(jax.random.split(jax.random.key(0), 1), catapult, domains, inits)  # type: ignore[arg-type]
+        exact.catapult(jax.random.split(jax.random.key(0), 1), catapult, domains, inits)

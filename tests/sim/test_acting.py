@@ -1,7 +1,5 @@
 """Policies with memory in rollouts: a state from the start of an episode on, the same on pure and on host platforms."""
 
-import dataclasses
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -54,7 +52,9 @@ def test_host_and_pure_platforms_agree(drawn, architecture):
     mine, same = (rollout.collect(env, policy, domains, keys) for env in (HostPointMass(), PurePointMass()))
     np.testing.assert_array_equal(mine.alive, same.alive)
     np.testing.assert_allclose(mine.rewards, same.rewards, rtol=1e-4)
-    np.testing.assert_allclose(mine.actions, same.actions, atol=1e-4)
+    alive = np.asarray(same.alive)  # the host stops when all have failed
+    a, b = (np.moveaxis(np.asarray(x.actions), 1, -1)[alive] for x in (mine, same))
+    np.testing.assert_allclose(a, b, atol=1e-4)
     total = rollout.returns(HostPointMass(), policy, domains, keys[:, None]).returns[:, 0]
     np.testing.assert_allclose(total, np.asarray(same.rewards).sum(axis=0), rtol=1e-4)
 
@@ -95,8 +95,6 @@ def test_a_memory_that_does_not_fit_is_refused():
                          (Forgetful(), "the same kind of state")):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             check_policy(env, wrong)
-    with pytest.raises(ValueError, match="give a function"):
-        check_policy(env, dataclasses.make_dataclass("Nothing", [])())  # type: ignore[arg-type]
 
 
 def _lively(policy):

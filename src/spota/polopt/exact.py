@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from spota.envs.catapult import MAX_EXTENSION, Catapult, mean_return, sample_optimum
+from spota.policies import Network
 from spota.policies.network import FNN
 from spota.polopt.optimizer import Solution, Watch
 from spota.polopt.rows import Score
@@ -28,7 +29,7 @@ def catapult(
     keys: Key[Array, "P"],
     env: Env,
     domains: dict[str, Float[Array, "P n"]],
-    inits: FNN,
+    inits: Network,
     watch: Watch | None = None,
 ) -> Solution:
     """The best extension for each set of planets, eq_ill_exmpl_polparamopt; a `Solver` without any search."""

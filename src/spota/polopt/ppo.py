@@ -136,14 +136,11 @@ class PPO(Optimizer):
 
     def begin(self, key: Key[Array, ""], env: Platform, policy: Any) -> PPOState:
         """A new critic, a new optimizer, exploration as at the start."""
-        self._check(policy)
+        if remembers(policy):
+            refuse_memory(self)
         actor = Actor(policy, jnp.full(len(env.actions), np.log(self.initial_std), jnp.float32))
         nets = Nets(actor, new_critic(key, policy))
         return PPOState(nets, self._optimizer().init(cast(Any, nets)), jnp.int32(0))
-
-    def _check(self, policy: Any) -> None:
-        if remembers(policy):
-            refuse_memory(self)
 
     def update(self, env: Platform, domains: Domains, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect rollouts on the domains and learn from them."""
