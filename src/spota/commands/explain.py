@@ -58,9 +58,7 @@ def explain(
     (policy,) = with_contract([policy], contract)
     platform, chosen = contestants((policy,), env, noise, domain)
     (name, subject), source = next(iter(chosen.items())), Path(policy)
-    drawn = None
-    if on is not None:
-        drawn, platform = domains_of(on, platform)
+    drawn, platform = (None, platform) if on is None else domains_of(on, platform)
     place = source if source.is_dir() else Path("runs") / f"explain-{platform.name}-{name}"
     file = (out or place) / "explanation.json"
     check_writable(file)
