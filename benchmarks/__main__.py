@@ -15,6 +15,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     imported,
     iteration,
     learning,
+    loop,
     memory,
     recordings,
     references,
@@ -28,8 +29,8 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
 )
 
 Benchmark = Literal[
-    "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "memory",
-    "recordings", "references", "robustness", "yardstick", "truth", "steady",
+    "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "loop",
+    "memory", "recordings", "references", "robustness", "yardstick", "truth", "steady",
 ]  # fmt: skip
 USUAL: tuple[Benchmark, ...] = ("rollout", "sweep", "profile", "training")
 
@@ -54,25 +55,17 @@ def main(
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
+    run |= {"gradient": gradient.main, "host": _host, "imported": imported.main}
+    run |= {"effort": lambda: effort.main(platforms), "loop": loop.main}
+    run |= {"references": references.main, "robustness": robustness.main}
+    run |= {"memory": lambda: memory.main(platforms, seeds), "recordings": lambda: recordings.main(platforms)}
     run |= {
-        "gradient": gradient.main,
-        "host": _host,
-        "imported": imported.main,
-        "effort": lambda: effort.main(platforms),
-    }
-    run |= {
-        "memory": lambda: memory.main(platforms, seeds),
-        "recordings": lambda: recordings.main(platforms),
-        "references": references.main,
-        "robustness": robustness.main,
         "yardstick": lambda: yardstick.main(platforms),
         "truth": lambda: truth.main(platforms, presets or ("quick",), seeds),
         "steady": lambda: steady.main(platforms, presets, seeds),
     }
-    run |= {
-        "training": lambda: training.main(limit),
-        "learning": lambda: learning.main(platforms, seeds or learning.SEEDS),
-    }
+    run |= {"training": lambda: training.main(limit)}
+    run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS)}
     for name in names:
         run[name]()
 

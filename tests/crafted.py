@@ -250,21 +250,33 @@ def onnx_bytes() -> bytes:
 
 def crafted_onnx() -> dict[str, bytes]:
     """One of each trick."""
-    from onnx import TensorProto, helper, numpy_helper
+    models = {**_tampered_tensors(), **_hungry_graphs(), **_strange_graphs()}
+    return {
+        **{name: model.SerializeToString() for name, model in models.items()},
+        "a million empty nodes": b"\x3a" + _length(2_000_000) + b"\x0a\x00" * 1_000_000,
+        "nested": _nested(2000),
+        "nothing": b"",
+        "text file": b"hello, world",
+    }
 
-    node, weight = helper.make_node, numpy_helper.from_array(np.ones((1, 2), np.float32), "w")
-    gemm = node("Gemm", ["observation", "w"], ["action"], transB=1)
 
-    def shaped(operator: str, shape: list[int], *more: Any) -> bytes:
-        sizes = numpy_helper.from_array(np.array(shape, np.int64), "sizes")
-        first = ["sizes"] if operator == "ConstantOfShape" else ["observation", "sizes"]
-        ends = [node("ReduceSum", ["big"], ["sum"], keepdims=0), node("Add", ["observation", "sum"], ["action"])]
-        return onnx_model([node(operator, first, ["big"]), *more, *ends], [sizes]).SerializeToString()
+def _linear_model(weight: Any = None) -> Any:
+    """One matrix."""
+    from onnx import helper, numpy_helper
 
-    def with_tensor(change: Callable[[Any], None]) -> bytes:
-        model = onnx_model([gemm], [weight])
+    weight = np.ones((1, 2), np.float32) if weight is None else weight
+    gemm = helper.make_node("Gemm", ["observation", "w"], ["action"], transB=1)
+    return onnx_model([gemm], [numpy_helper.from_array(weight, "w")])
+
+
+def _tampered_tensors() -> dict[str, Any]:
+    """Numbers that are elsewhere, not finite, too few, or none at all."""
+    from onnx import TensorProto, helper
+
+    def changed(change: Callable[[Any], Any]) -> Any:
+        model = _linear_model()
         change(model.graph.initializer[0])
-        return model.SerializeToString()
+        return model
 
     def external(tensor: Any, place: str) -> None:
         tensor.ClearField("raw_data")
@@ -272,55 +284,69 @@ def crafted_onnx() -> dict[str, bytes]:
         entry = tensor.external_data.add()
         entry.key, entry.value = "location", place
 
-    branch = helper.make_graph([], "b", [], [helper.make_tensor_value_info("observation", TensorProto.FLOAT, [1, 2])])
-    function = onnx_model([gemm], [weight])
-    function.functions.add().name = "f"
-    twice = onnx_model([gemm], [weight, weight])
-    sparse = onnx_model([gemm], [])
-    sparse.graph.sparse_initializer.add().values.CopyFrom(weight)
     letters: Any = [b"x"]
-    text = helper.make_tensor("w", TensorProto.STRING, [1], letters)
+    text, twice, sparse = _linear_model(), _linear_model(), _linear_model()
+    text.graph.initializer[0].CopyFrom(helper.make_tensor("w", TensorProto.STRING, [1], letters))
+    twice.graph.initializer.append(twice.graph.initializer[0])
+    sparse.graph.sparse_initializer.add().values.CopyFrom(sparse.graph.initializer[0])
+    return {
+        "absolute path": changed(lambda t: external(t, "/etc/passwd")),
+        "path above": changed(lambda t: external(t, "../w.bin")),
+        "file beside": changed(lambda t: external(t, "w.bin")),
+        "cut off": changed(lambda t: setattr(t, "raw_data", t.raw_data[:3])),
+        "dims that lie": changed(lambda t: t.dims.append(10**9)),
+        "NaN": _linear_model(np.full((1, 2), np.nan, np.float32)),
+        "infinite": _linear_model(np.full((1, 2), np.inf, np.float32)),
+        "text": text,
+        "two of a name": twice,
+        "sparse": sparse,
+    }
+
+
+def _hungry_graphs() -> dict[str, Any]:
+    """Few bytes that ask for much memory."""
+    from onnx import helper, numpy_helper
+
+    node = helper.make_node
+    end = [node("ReduceSum", ["big"], ["sum"], keepdims=0), node("Add", ["observation", "sum"], ["action"])]
+
+    def shaped(operator: str, shape: list[int]) -> Any:
+        sizes = numpy_helper.from_array(np.array(shape, np.int64), "sizes")
+        first = ["sizes"] if operator == "ConstantOfShape" else ["observation", "sizes"]
+        return onnx_model([node(operator, first, ["big"]), *end], [sizes])
+
     many = [node("ConstantOfShape", ["sizes"], [f"c{i}"]) for i in range(100)]
     sum_of_all = node("Sum", [f"c{i}" for i in range(100)], ["action"])
     ten_million = numpy_helper.from_array(np.array([10_000_000], np.int64), "sizes")
+    a, b = (numpy_helper.from_array(np.ones(s, np.float32), n) for n, s in (("a", (10**5, 1)), ("b", (1, 10**5))))
     return {
-        "absolute path": with_tensor(lambda t: external(t, "/etc/passwd")),
-        "path above": with_tensor(lambda t: external(t, "../w.bin")),
-        "file beside": with_tensor(lambda t: external(t, "w.bin")),
         "256 GiB": shaped("ConstantOfShape", [2**36]),
         "256 GiB, expanded": shaped("Expand", [2**18, 2**18, 2]),
         "beyond all sizes": shaped("ConstantOfShape", [2**62, 2**62]),
         "negative": shaped("ConstantOfShape", [-5]),
         "tiled": shaped("Tile", [2**30, 2**30]),
-        "many large": onnx_model([*many, sum_of_all], [ten_million]).SerializeToString(),
-        "outer product": onnx_model([node("Add", ["a", "b"], ["c"]), node("ReduceMax", ["c"], ["m"], keepdims=0),
-                                     node("Add", ["observation", "m"], ["action"])],
-                                    [numpy_helper.from_array(np.ones((100_000, 1), np.float32), "a"),
-                                     numpy_helper.from_array(np.ones((1, 100_000), np.float32), "b")])
-        .SerializeToString(),
-        "custom operator": onnx_model([node("Gemm", ["observation", "w"], ["action"], domain="evil")], [weight])
-        .SerializeToString(),
-        "function": function.SerializeToString(),
-        "If": onnx_model([node("If", ["observation"], ["action"], then_branch=branch, else_branch=branch)], [])
-        .SerializeToString(),
-        "sparse": sparse.SerializeToString(),
-        "text": onnx_model([gemm], [text]).SerializeToString(),
-        "NaN": onnx_model([gemm], [numpy_helper.from_array(np.full((1, 2), np.nan, np.float32), "w")])
-        .SerializeToString(),
-        "infinite": onnx_model([gemm], [numpy_helper.from_array(np.full((1, 2), np.inf, np.float32), "w")])
-        .SerializeToString(),
-        "cut off": with_tensor(lambda t: setattr(t, "raw_data", t.raw_data[:3])),
-        "dims that lie": with_tensor(lambda t: t.dims.append(10**9)),
-        "two of a name": twice.SerializeToString(),
-        "a circle": onnx_model([node("Add", ["x", "observation"], ["y"]), node("Add", ["y", "observation"], ["x"]),
-                                node("Gemm", ["y", "w"], ["action"], transB=1)], [weight]).SerializeToString(),
-        "no output": onnx_model([], []).SerializeToString(),
-        "unknown operator": onnx_model([node("Nonsense", ["observation"], ["action"])], []).SerializeToString(),
-        "a million empty nodes": b"\x3a" + _length(2_000_000) + b"\x0a\x00" * 1_000_000,
-        "nested": _nested(2000),
-        "nothing": b"",
-        "text file": b"hello, world",
-    }  # fmt: skip
+        "many large": onnx_model([*many, sum_of_all], [ten_million]),
+        "outer product": onnx_model([node("Add", ["a", "b"], ["big"]), *end], [a, b]),
+    }
+
+
+def _strange_graphs() -> dict[str, Any]:
+    """Code, other graphs, circles and nonsense."""
+    from onnx import TensorProto, helper
+
+    node, linear, function = helper.make_node, _linear_model(), _linear_model()
+    weight = linear.graph.initializer[0]
+    function.functions.add().name = "f"
+    branch = helper.make_graph([], "b", [], [helper.make_tensor_value_info("observation", TensorProto.FLOAT, [1, 2])])
+    circle = [node("Add", ["x", "observation"], ["y"]), node("Add", ["y", "observation"], ["x"])]
+    return {
+        "custom operator": onnx_model([node("Gemm", ["observation", "w"], ["action"], domain="evil")], [weight]),
+        "function": function,
+        "If": onnx_model([node("If", ["observation"], ["action"], then_branch=branch, else_branch=branch)], []),
+        "a circle": onnx_model([*circle, node("Gemm", ["y", "w"], ["action"], transB=1)], [weight]),
+        "no output": onnx_model([], []),
+        "unknown operator": onnx_model([node("Nonsense", ["observation"], ["action"])], []),
+    }
 
 
 def _length(n: int) -> bytes:

@@ -20,6 +20,7 @@ from spota.certify.settings import Spota
 from spota.cli import COMMANDS, command
 from spota.envs.catapult import expected_return, true_optimum
 from spota.polopt.analytic import Analytic
+from spota.polopt.ppo import PPO
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -88,10 +89,10 @@ def test_a_command_in_a_sentence_exists(mention, capsys):
 
 @pytest.mark.parametrize("name", re.findall(r"--set ((?:[\w.]+=\S+ ?)+)", "\n".join(p.read_text() for p in PAGES)))
 def test_settings_exist(name):
-    tables: dict[str, type] = {"spota": Spota, "candidate": Analytic, "reference": Analytic}
+    tables = {"spota": (Spota,), "candidate": (Analytic, PPO), "reference": (Analytic, PPO)}
     for assignment in name.strip("`) ").split():
         table, _, setting = assignment.partition("=")[0].rpartition(".")
-        assert not table or setting in {field.name for field in fields(tables[table])}, assignment
+        assert not table or setting in {f.name for kind in tables[table] for f in fields(kind)}, assignment
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

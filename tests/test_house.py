@@ -58,9 +58,14 @@ def test_the_walk_names_files_that_exist_and_at_most_fifteen():
     assert len(text.splitlines()) <= 50  # one screen
 
 
-def test_no_function_is_longer_than_sixty_lines():
+def test_no_function_has_more_than_sixty_lines_of_code():
     for path in (p for room in ("src", "tests", "benchmarks", "examples") for p in (ROOT / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
-                lines = (node.end_lineno or 0) - node.lineno + 1
+                lines = (node.end_lineno or 0) - node.lineno + 1 - _help_lines(node)
                 assert lines <= 60, f"{path.name}: {node.name} has {lines} lines"
+
+
+def _help_lines(function: ast.FunctionDef) -> int:
+    """Of its docstring, which is a command's help."""
+    return len((ast.get_docstring(function, clean=False) or "").splitlines())

@@ -12,12 +12,13 @@ import crafted
 import spota.fit
 from spota import policies
 from spota.certify.certificate import FORMAT, Certificate
+from spota.deploy.introduction import Introduction
 from spota.envs import PLATFORMS, make
 from spota.files import documents
 from spota.files.documents import check, read_json, schema_of
 from spota.sim import domain_set, table_file
 
-KINDS = ("certificate", "policy file", "domain set", "domain table", "recording")
+KINDS = ("certificate", "policy file", "domain set", "domain table", "recording", "device contract")
 RECORDING = Path(spota.fit.__file__).parent / "data" / "qube" / "chirp+1.5V-0.npz"
 FORMAT_1 = Path(__file__).parent / "data" / "certificate-format-1.json"
 
@@ -38,6 +39,8 @@ def whole(kind: str, tmp_path: Path):
         return read_json(table_file.save(crafted.CART_POLE.with_domain(table), tmp_path / "table.json", "a test"))
     if kind == "domain set":
         return domain_set.draw(jax.random.key(0), crafted.CART_POLE, 3, 0).to_dict()
+    if kind == "device contract":
+        return json.loads(Introduction.of(crafted.CART_POLE, 0.006, {"rail_length": 0.8}).to_json())
     return about_of(policies.fnn(jax.random.key(0), crafted.ENV), tmp_path)
 
 

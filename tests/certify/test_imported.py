@@ -102,4 +102,4 @@ def test_references_of_an_imported_network_learn_on_a_host_environment(tmp_path)
     policy = imported(f"{path},units=physical", env)
     found = assess_policy(jax.random.key(0), env, policy, ppo, SMALL, candidate_solver=ppo)
     assert found.imitation is None and found.certificate.starts[ITSELF] > 0
-    assert found.certificate.reference_improvement > 0
+    assert found.certificate.reference_improvement >= 0 and np.isfinite(found.certificate.ucbog)

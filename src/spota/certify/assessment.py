@@ -9,6 +9,7 @@ our own, and those that someone knows.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jaxtyping import Array, Key
 
@@ -20,7 +21,7 @@ from spota.certify.looks import decide
 from spota.certify.procedure import Memo, Procedure, compute
 from spota.certify.settings import Spota, constant
 from spota.certify.starts import best_starts
-from spota.policies import Network, Stored
+from spota.policies import Stored
 from spota.policies.imitate import Imitation
 from spota.policies.onnx_policy import Imported
 from spota.polopt.solver import AnySolver, as_solver
@@ -96,7 +97,7 @@ def _doubts(env: Platform, imitations: Mapping[str, Imitation], starts: Mapping[
             )
 
 
-def _without_memory(policy: Policy, networks: Mapping[str, Network]) -> Iterator[str]:
+def _without_memory(policy: Policy, networks: Mapping[str, Any]) -> Iterator[str]:
     """References that remember nothing are no match for a policy that does."""
     if remembers(policy) and not any(remembers(network) for network in networks.values()):
         yield (

@@ -80,7 +80,6 @@ def assess(
     Args:
         policy: A run directory, a policy or ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which is run.
         env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
-        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
         solver: What trains the references, not our own candidate; one of your own, FILE.py:NAME, trains both.
         beta: The threshold: the loss of return, on average, that is accepted.
@@ -94,10 +93,7 @@ def assess(
         json: Print one JSON document instead of words; progress stays on standard error.
     """
     file, directory = settings_file(config, out, resume)
-    if contract:
-        policy, *others = with_contract([policy or "", *against], contract)
-        against = tuple(others)
-    flags, platform, found, known = _sources(policy, against, env, domain, file)
+    flags, platform, found, known = _sources(policy, against, env, domain, file, contract)
     flags |= {"algo": "assess", "preset": preset, "solver": solver, "seed": seed}
     given = plan.flag_tables(beta, max_minutes)
     chosen = plan.resolve(file, flags, [("--set", from_flags(settings)), ("the flags", given)])
@@ -111,7 +107,12 @@ def assess(
 
 
 def _sources(
-    policy: str | None, against: tuple[str, ...], env: str | None, domain: Path | None, file: Path | None
+    policy: str | None,
+    against: tuple[str, ...],
+    env: str | None,
+    domain: Path | None,
+    file: Path | None,
+    contract: tuple[str, ...],
 ) -> tuple[dict[str, Any], Platform, Policy, dict[str, Policy]]:
     """What a plan says about the policy and the known ones; the platform, the policy, and the known ones by name."""
     from_file = told_by(file)
@@ -119,6 +120,7 @@ def _sources(
     if not source:
         raise ValueError("Which policy? Write e.g. spota assess policy.npz, or spota assess lqr --env cart-pole.")
     others = against or tuple(from_file.get("against", ()))
+    source, *others = with_contract([source, *others], contract)
     where = platform_named([source, *others], env or from_file.get("env"))
     going_on = domain is None and "domain" in from_file
     kept = file.parent if file and (file.parent / KEPT).is_file() else Path(from_file.get("domain", ""))

@@ -41,7 +41,6 @@ def compare(
     Args:
         policies: Run directories, policy files, ONNX files, controllers or FILE.py:NAME (executed); one platform.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
-        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         domains: How many unseen domains are drawn.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.

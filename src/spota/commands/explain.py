@@ -46,7 +46,6 @@ def explain(
     Args:
         policy: A run directory, a policy or ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which is run.
         env: The platform, if the policy does not know it; FILE.py:NAME is one of your own.
-        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         samples: Domains behind each figure; four times as many halve the intervals.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
             one. Shares of the variance need their own draws.

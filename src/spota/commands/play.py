@@ -31,7 +31,6 @@ def play(
     Args:
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         policy: A controller (pd, lqr, energy), a policy file, an ONNX file, a run directory, or FILE.py:NAME.
-        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         domains: How many rollouts side by side; the first is on the nominal domain, the others on random ones.
         seed: The same seed gives the same domains, start states and noise.
         noise: Observation noise, as in the paper.

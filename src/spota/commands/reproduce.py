@@ -1,5 +1,6 @@
 """`spota reproduce`: the paper's figures, and how far each interval can be trusted."""
 
+import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +19,9 @@ from spota.files.atomic import write_atomically, write_json
 from spota.polopt import exact
 from spota.text import suggest
 
-STUDIES = ("catapult", "coverage", "convergence", "sweeps", "recordings")
+STUDIES = ("catapult", "coverage", "convergence", "sweeps", "recordings", "transfer")
+TRAINING = ("convergence", "sweeps", "recordings", "transfer")
+"""Studies that train policies, each in a module of its name."""
 SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference", "split")
 """The intervals that fit on a screen; the files have all."""
 QUICK_RUNS = 40
@@ -51,47 +54,40 @@ def reproduce(
 ) -> None:
     """Compute a figure of the paper, or a study behind this software, anew.
 
-    convergence, sweeps and recordings train policies, each in a run directory below --out: the same command goes on
-    with what was interrupted. The full versions take hours on two cores; --quick takes minutes.
+    convergence, sweeps, recordings and transfer train policies, each in a run directory below --out: the same command
+    goes on with what was interrupted. The full versions take hours on two cores; --quick takes minutes.
 
     Args:
         what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often
             each confidence interval covers the true gap, and how often whole runs are right; about 20 minutes),
             convergence (UCBOG over the iterations of SPOTA, across runs), sweeps (nominal PPO, EPOpt and SPOTA over
-            four domain parameters), or recordings (the paper's tables against recordings of real machines, fits, and
-            policies for both tables).
+            four domain parameters), recordings (the paper's tables against recordings of real machines, fits, and
+            policies for both tables), or transfer (nominal PPO, EPOpt and SPOTA in the paper's real-world trials, on
+            emulated machines that none of them has seen, on a virtual clock).
         seed: The same seed gives the same figures; the runs of convergence count up from it.
         quick: Fewer seeds, cases, runs or rollouts, and short trainings.
         runs: convergence: runs on each platform.
-        policies: sweeps: take the policies from here instead of training them. Run directories are expected under the
-            names ENV-ALGO, e.g. cart-pole-ppo, cart-pole-epopt, cart-pole-spota; those that are missing are trained.
+        policies: sweeps, transfer: take the policies from here instead of training them. Run directories are expected
+            under the names ENV-ALGO, e.g. cart-pole-ppo, cart-pole-epopt, cart-pole-spota; missing ones are trained.
         out: Where the pictures and the run directories go.
         json: Print one JSON document instead of tables.
     """
     if what not in STUDIES:
         raise ValueError(f"There is no study {what!r}; {suggest(what, STUDIES)}")
-    _refuse({"--runs": (runs, "convergence"), "--policies": (policies, "sweeps")}, what)
+    _refuse({"--runs": (runs, ("convergence",)), "--policies": (policies, ("sweeps", "transfer"))}, what)
     directory = out or Path("runs") / f"reproduce-{what}{'-quick' if quick else ''}"
-    if what == "convergence":
-        from spota.commands.reproduce_convergence import reproduce_convergence  # slow to import
-
-        reproduce_convergence(seed, quick, runs, directory, json)
-    elif what == "sweeps":
-        from spota.commands.reproduce_sweeps import reproduce_sweeps  # slow to import
-
-        reproduce_sweeps(seed, quick, policies, directory, json)
-    elif what == "recordings":
-        from spota.commands.reproduce_recordings import reproduce_recordings  # slow to import
-
-        reproduce_recordings(seed, quick, directory, json)
+    if what in TRAINING:
+        study = getattr(importlib.import_module(f"spota.commands.reproduce_{what}"), f"reproduce_{what}")
+        own = {"convergence": (runs,), "sweeps": (policies,), "transfer": (policies,)}.get(what, ())
+        study(seed, quick, *own, directory, json)
     else:
         {"catapult": _catapult, "coverage": _coverage}[what](seed, quick, directory, json)
 
 
-def _refuse(flags: dict[str, tuple[Any, str]], what: str) -> None:
-    for name, (value, subject) in flags.items():
-        if value is not None and what != subject:
-            raise ValueError(f"{name} has no meaning for {what}; it is for spota reproduce {subject}.")
+def _refuse(flags: dict[str, tuple[Any, tuple[str, ...]]], what: str) -> None:
+    for name, (value, subjects) in flags.items():
+        if value is not None and what not in subjects:
+            raise ValueError(f"{name} has no meaning for {what}; it is for spota reproduce {' or '.join(subjects)}.")
 
 
 def _catapult(seed: int, quick: bool, directory: Path, json: bool) -> None:

@@ -36,7 +36,6 @@ def rollout(
     Args:
         env: The platform; `spota envs` lists them. One of your own is FILE.py:NAME, which executes that file.
         policy: A controller (pd, lqr, energy), a policy file, an ONNX file, a run directory, or FILE.py:NAME.
-        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         domains: How many random domains.
         on: Use the domains of this file instead; `spota domains` writes one.
         rollouts: Rollouts on each domain.

@@ -28,8 +28,16 @@ from spota.sim.table_file import KEPT
 
 Named = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POLICY ...", help_behavior_hint="")]
 """Policies as a user names them, side by side."""
-Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="(default: none)")]
-"""What is said about ONNX files."""
+Words = Annotated[
+    tuple[str, ...],
+    tyro.conf.arg(
+        metavar="NAME=VALUE ...",
+        help_behavior_hint="(default: none)",
+        help="How ONNX files are used, e.g. --contract units=physical output=actions; a TOML file beside one says the "
+        "same, and docs/own_policy.md has all words.",
+    ),
+]
+"""`--contract`, of every command that takes a policy."""
 
 
 OtherTable = Annotated[

@@ -54,15 +54,13 @@ def sweep(
     """Sweep a domain parameter and see what each policy earns at every value; two parameters make a map.
 
     All policies and all points have the same start states and noise. Values beyond the distribution are fine as long as
-    they make physical sense. The paper's sweeps have 360 rollouts per point, the other parameters nominal and no
-    observation noise: add --no-noise.
+    they make physical sense. The paper's sweeps have 360 rollouts per point, nominal others, and --no-noise.
 
     Args:
         policies: Run directories, policy or ONNX files, controllers or FILE.py:NAME, which is run; of one platform.
         param: The parameter; `spota envs ENV` lists them.
         param2: A second parameter.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
-        contract: How ONNX files are used, e.g. units=physical output=actions; docs/own_policy.md has all words.
         low: The smallest value.
         high: The largest value.
         low2: The smallest value of the second parameter.

@@ -94,6 +94,13 @@ class EnergySwingUp(eqx.Module):
         feed = jnp.clip(-k.gain * self.energy(e, e_dot), -k.pump, k.pump) * direction
         return (feed - k.spring * q - k.wall * q**3 - k.brake * q_dot)[None] / self.volts
 
+    def brake(self, observation: Float[Array, "d *n"]) -> Float[Array, "1 *n"]:
+        """Take from the pole what it has more than at rest, hanging, and keep the driven body near its centre."""
+        k, (q, e, q_dot, e_dot) = self.tuning, observation
+        direction = jnp.where(e_dot * jnp.cos(e) + k.lead * jnp.sin(e) < 0, -1.0, 1.0)
+        taken = jnp.clip(k.gain * (self.energy(e, e_dot) + 2), 0.0, k.pump) * direction
+        return (-taken - k.spring * q - k.wall * q**3 - k.brake * q_dot)[None] / self.volts
+
 
 def energy(env: Platform) -> EnergySwingUp:
     """The swing-up of the Cart-Pole or the Qube; on their balancing tasks it is the regulator with a wide reach."""

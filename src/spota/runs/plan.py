@@ -44,7 +44,8 @@ HOST_SIZES: dict[str, dict[str, int]] = {
     "paper": {},
 }
 """The same on a host environment, where every step costs. `quick` has one candidate and two looks at it, so that it
-ends after a time that can be told beforehand; all of α is theirs."""
+ends after a time that can be told beforehand; all of α is theirs. Chosen by counting steps, not by measured
+certificates."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's solver has in the quick preset."""
 LONGER = 2

@@ -6,7 +6,7 @@ whether it gives the same answer twice. What it returns is checked in the words 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import jax
 import jax.numpy as jnp
@@ -112,7 +112,7 @@ def ready(env: Platform, given: Policy) -> Any:
     if found is None:
         return _on_host(env, function, units, why_not)
     if found != (len(env.actions), SEVERAL):
-        check_policy(env, function)  # which says what is wrong
+        check_policy(env, cast(Policy, function))  # which says what is wrong
     return InUnits(function, env.actions) if units == "physical" else function
 
 

@@ -74,6 +74,11 @@ def _data(recordings: Sequence[Recording]) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
+def scene(recording: Recording) -> dict:
+    """What the script needs of a recording that stands alone, as plain values."""
+    return _scene(recording, picture(recording, [recording]))
+
+
 def _scene(r: Recording, drawn: Picture) -> dict:
     """What the script needs of a recording; captions and outcomes are in the page already."""
     return {

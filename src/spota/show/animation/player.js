@@ -2,7 +2,7 @@
   const root = document.currentScript.parentElement;
   const find = (selector) => root.querySelector(selector);
   const recordings = JSON.parse(find(".spota-data").textContent);
-  const duration = Math.max(...recordings.map((r) => r.duration));
+  let duration = Math.max(...recordings.map((r) => r.duration));
   const HOLD = 1.2; // seconds that the end stands still before the next round
 
   function drawFailure(ctx, width, height, recording) {
@@ -128,6 +128,15 @@
     visible = entry.isIntersecting;
     if (playing && visible && !was) requestAnimationFrame(tick);
   }).observe(root);
+
+  /** Live: a machine that runs now shows its last moments, again and again. */
+  root.addEventListener("spota-live", ({ detail }) => {
+    Object.assign(recordings[0], detail);
+    duration = detail.duration;
+    play(false);
+    time = duration - 1e-6; // not yet over
+    draw();
+  });
 
   find(".spota-controls").hidden = false;
   refresh();

@@ -66,7 +66,7 @@ class Recording:
 
 def record(env: Platform, policy: Policy, domain: Domains, key: Key[Array, ""], *, caption: str = "") -> Recording:
     """Run one rollout on one domain and keep what a picture of it needs; of a host environment, curves."""
-    picture = None if isinstance(env, HostEnv) else _picture_of(env.name)
+    picture = None if isinstance(env, HostEnv) else picture_of(env.name)
     if count(domain) != 1:
         raise ValueError(f"{count(domain)} domains were given; an animation shows one, e.g. env.domain.nominal().")
     steps = rollout.watch(env, policy, domain, key[None])
@@ -192,7 +192,8 @@ ANIMATED: tuple[str, ...] = tuple(_PICTURES)
 """The platforms that have an animation."""
 
 
-def _picture_of(name: str) -> tuple[Scene, Geometry]:
+def picture_of(name: str) -> tuple[Scene, Geometry]:
+    """The scene of a platform, and a function from its state and ξ to what moves and what does not."""
     if name not in _PICTURES:
         raise ValueError(f"{name} has no animation; these platforms have one: {', '.join(ANIMATED)}.")
     return _PICTURES[name]

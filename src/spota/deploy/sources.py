@@ -1,0 +1,72 @@
+"""What can be deployed, without jax in its loop: a run, a policy file, an ONNX file or a controller."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from spota import policies
+from spota.certify.certificate import Certificate
+from spota.deploy.inference import Controller, controller_of
+from spota.deploy.onnx import OnnxController
+from spota.envs import make
+from spota.policies.contract import Contract
+from spota.policies.fingerprint import fingerprint
+from spota.sim.env import Platform
+
+
+@dataclass(frozen=True)
+class Deployable:
+    """A policy that is ready for a machine, and what is known about it."""
+
+    name: str
+    env: Platform
+    contract: Contract
+    controller: Controller
+    certificate: Certificate | None = None
+    """What was certified of this very policy."""
+
+
+def deployable(source: str, env: str | None) -> Deployable:
+    """Find it; a controller or code of one's own needs the platform's name."""
+    path = Path(source)
+    if path.suffix == ".onnx":
+        controller = OnnxController(path)
+        platform = make(env or controller.contract.env)
+        controller.contract.check(platform)
+        return Deployable(path.stem, platform, controller.contract, controller)
+    file = path / "policy.npz" if path.is_dir() else path
+    if file.is_file():
+        stored = policies.load(file)
+        platform = make(env or stored.contract.env)
+        stored.contract.check(platform)
+        name = file.parent.name if file.name == "policy.npz" else file.stem
+        certificate = _certificate(file.parent, fingerprint(stored))
+        return Deployable(name, platform, stored.contract, controller_of(stored, stored.contract), certificate)
+    if env is None:
+        raise ValueError(
+            f"{source} is no run, policy file or ONNX file, and a controller needs --env, e.g. --env cart-pole."
+        )
+    platform = make(env)
+    contract = Contract.of(platform)
+    return Deployable(source, platform, contract, controller_of(policies.find(source, platform), contract))
+
+
+def _certificate(directory: Path, sha256: str | None) -> Certificate | None:
+    """The run's certificate, if it is about this policy."""
+    file = directory / "certificate.json"
+    if not file.is_file():
+        return None
+    certificate = Certificate.from_json(file.read_text("utf-8"))
+    return certificate if certificate.policy_sha256 in (None, sha256) else None
+
+
+def measured(known: tuple[str, ...]) -> dict[str, float]:
+    """NAME=VALUE pairs from a command line."""
+    found = {}
+    for pair in known:
+        name, _, value = pair.partition("=")
+        try:
+            found[name] = float(json.loads(value))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"--known {pair}: write NAME=VALUE, e.g. --known plate_length=0.275.") from error
+    return found

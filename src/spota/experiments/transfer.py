@@ -1,0 +1,127 @@
+"""From simulation to machines that no policy has seen: the paper's real-world experiment (fig_real_eval), emulated."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from spota.deploy.emulator import Emulator, drawn_domain, emulator
+from spota.deploy.hardware import hardware_of
+from spota.deploy.judgement import Judgement
+from spota.deploy.physics import PureBody
+from spota.deploy.rules import Rules
+from spota.deploy.sources import Deployable
+from spota.deploy.trial import Protocol, Rig, Tried
+from spota.deploy.trials import Tell, make_trials
+from spota.deploy.virtual import VirtualLink
+from spota.deploy.wear import Wear
+from spota.envs import make
+from spota.runs.directory import Run
+from spota.sim.env import Platform
+
+WORN = Wear(noise=False, encoder=1.0, filter=60.0, coulomb=0.2, backlash=2e-4)
+"""Encoders, filtered velocities, dry friction and play: what the simulation leaves out."""
+FIRST = 7_000
+"""Machines are numbered from here on: no training draws its domains so."""
+TABLE = 20
+"""Machines of the table on which the certificate's mean is looked at."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One emulated machine."""
+
+    name: str
+    env: str
+    number: int | None
+    """Of the table; None is nominal."""
+    wear: Wear = Wear()  # noqa: RUF009, frozen
+    changes: Mapping[str, float] = field(default_factory=dict)
+
+    def made(self, seed: int) -> Emulator:
+        """Switch it on."""
+        env = make(self.env)
+        domain = drawn_domain(env, self.number or 0, nominal=self.number is None) | dict(self.changes)
+        return emulator(env, domain, self.wear, seed=seed)
+
+
+MACHINES = (
+    Machine("table 1", "ball-balancer", FIRST + 1),
+    Machine("table 2", "ball-balancer", FIRST + 2),
+    Machine("worn", "ball-balancer", FIRST + 3, WORN),
+    Machine("table 1", "cart-pole", FIRST + 1),
+    Machine("table 2", "cart-pole", FIRST + 2),
+    Machine("worn", "cart-pole", FIRST + 3, WORN),
+    Machine("as recorded", "cart-pole", None, WORN, {"pole_length": 0.165, "action_delay": 2.0}),
+)
+"""The last one has the pole of the authors' machine, as its recordings show it: outside the paper's table."""
+
+
+def protocol_of(env: Platform, quick: bool) -> Protocol:
+    """The paper's; the quick one has four start points once, or three repetitions."""
+    whole = Protocol.of(env)
+    if not quick:
+        return whole
+    return replace(whole, starts=whole.starts[::2], repetitions=1 if len(whole.starts) > 1 else 3)
+
+
+def on_machine(
+    run: Run, machine: Machine, policies: Mapping[str, Deployable], quick: bool, seed: int, tell: Tell | None = None
+) -> list[Tried]:
+    """All trials on a machine, in lock-step with a virtual clock: the same bytes and rules, but not in real time."""
+    env = make(machine.env)
+    made = machine.made(seed)
+    rig = Rig(env, lambda: VirtualLink(made), Rules())
+    below = f"trials-{machine.env}-{machine.name.replace(' ', '-')}"
+    return make_trials(run, rig, policies, protocol_of(env, quick), seed=seed, tell=tell, below=below)
+
+
+def table_returns(policy: Deployable, seed: int, n: int = TABLE) -> np.ndarray:
+    """What a policy earns on n machines of its table over the wire, from start states as in its certificate."""
+    return np.array([_episode(policy, drawn_domain(policy.env, FIRST + seed + i), seed + i) for i in range(n)])
+
+
+def _episode(policy: Deployable, domain: Mapping[str, float], seed: int) -> float:
+    """One episode on a virtual line; a failure earns nothing more."""
+    env = policy.env
+    made = emulator(env, domain, seed=seed)
+    body = made.device.drive.machine.body
+    assert isinstance(body, PureBody)
+    body.state[:] = body.first
+    made.device.drive.machine.sensors.forget_zero(hardware_of(env).zeroed)
+    judgement, link, command = Judgement(env, domain), VirtualLink(made), np.zeros(len(env.actions))
+    total = 0.0
+    for _ in range(env.max_steps):
+        link.receive(1.0)
+        observation = link.inbox.values.astype(float)
+        made.device.drive.machine.body.observe(observation)
+        if judgement.danger(observation) > 1:
+            break
+        policy.controller(link.inbox.values, command)
+        link.send(command, 4)
+        rewards = judgement.rewards(observation[None], made.device.drive.acting[None])
+        total += 0.0 if rewards is None else float(rewards[0])
+    return total
+
+
+@dataclass(frozen=True)
+class Within:
+    """The mean over machines of the table, beside what the certificate says of it."""
+
+    mean: float
+    standard_error: float
+    lower: float | None
+    """The certificate's lower bound on the mean."""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the mean is above the bound, as far as so few machines tell; None without a certificate."""
+        return None if self.lower is None else self.mean + 2 * self.standard_error >= self.lower
+
+
+def within(policy: Deployable, returns: np.ndarray) -> Within:
+    """What these machines say about the certificate's second part."""
+    own = policy.certificate.performance if policy.certificate else None
+    error = float(returns.std(ddof=1) / math.sqrt(returns.size)) if returns.size > 1 else math.inf
+    return Within(float(returns.mean()), error, own.mean_lower if own else None)
