@@ -75,21 +75,18 @@ def assess(
     the policy (or a network that imitates it), a candidate of our own, and the policies that you name with --against.
     A quarter of them is trained three times as long; what that gains is added to the bound as its effort margin. The
     same command with the same --out, or --resume DIR alone, continues what was interrupted. A verdict is certified,
-    refuted (a better policy exists) or undecided, and the exit code 0. While it is undecided more references join,
-    twice at most, or as long as --max-minutes allows.
+    refuted (a better policy exists) or undecided, and the exit code 0. While it is undecided more references join.
 
     Args:
-        policy: A run directory, a policy or ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME (executed).
+        policy: A run directory, a policy or ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which is run.
         env: The platform, or FILE.py:NAME; a policy file knows it, a controller does not.
         preset: tuned (our settings), quick (for a first look), or paper (the paper's numbers and interval).
         solver: What trains the references, not our own candidate; one of your own, FILE.py:NAME, trains both.
         beta: The threshold: the loss of return, on average, that is accepted.
         max_minutes: No references join that would be trained longer than this; the first ones are in any case.
         against: Policies that you know, e.g. --against runs/a lqr: no reference starts from anything worse on its
-            domains. Run directories, policy files, controllers or FILE.py:NAME; what is not a network of the policy's
-            size is imitated.
-        config: A TOML file with settings: policy, against, env, preset, solver and seed by name, and tables [spota],
-            [candidate] (our own) and [reference]. The config.toml of any assessment is one.
+            domains. What is not a network of the policy's size is imitated.
+        config: A TOML file with settings; the config.toml of any assessment is one.
         out: The run directory.
         report: Write the page report.html, too.
         tensorboard: Write curves for TensorBoard into the run directory, too.

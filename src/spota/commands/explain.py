@@ -1,7 +1,7 @@
 """`spota explain`: which parameter costs the return, what to measure first, and where the policy fails."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -44,12 +44,11 @@ def explain(
     its nominal value.
 
     Args:
-        policy: A run directory, a policy file, an ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which
-            executes it.
+        policy: A run directory, a policy or ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which is run.
         env: The platform, if the policy does not know it; FILE.py:NAME is one of your own.
         samples: Domains behind each figure; four times as many halve the intervals.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
-            one. Shares of the variance need draws of their own.
+            one. Shares of the variance need their own draws.
         noise: Observation noise.
         seed: The same seed gives the same figures.
         out: Where explanation.json goes.
@@ -58,9 +57,7 @@ def explain(
     (policy,) = with_contract([policy], contract)
     platform, chosen = contestants((policy,), env, noise, domain)
     (name, subject), source = next(iter(chosen.items())), Path(policy)
-    drawn = None
-    if on is not None:
-        drawn, platform = domains_of(on, platform)
+    drawn, platform = (None, platform) if on is None else domains_of(on, platform)
     place = source if source.is_dir() else Path("runs") / f"explain-{platform.name}-{name}"
     file = (out or place) / "explanation.json"
     check_writable(file)
@@ -69,9 +66,8 @@ def explain(
     with bar("compiling …") as show:
         found = attribution.explain(key, platform, name, subject, others, drawn, n=samples, tell=show)
     left = unknown(key, platform, subject, samples) if platform.domain.recordings else ()
-    document = plain({"seed": seed, "samples": samples, "noise": noise, "on": on, "source": policy, **found.to_dict()})
-    if left:
-        document |= {"not_identified": [{**vars(u), "worth_measuring": u.worth_measuring} for u in left]}
+    about = {"seed": seed, "samples": samples, "noise": noise, "on": on, "source": policy}
+    document = plain({**about, **found.to_dict(), **_not_identified(left)})
     write_json(file, document)
     if json:
         print_json({**document, "files": [str(file)]})
@@ -89,6 +85,12 @@ def _print(found: Explanation) -> None:
     if found.information is not None:
         _print_information(found)
     _print_worst(found, found.worst[0])
+
+
+def _not_identified(left: tuple[Unknown, ...]) -> dict[str, Any]:
+    """For explanation.json; nothing about a table that was not fitted."""
+    rows = [{**vars(u), "worth_measuring": u.worth_measuring} for u in left]
+    return {"not_identified": rows} if rows else {}
 
 
 def _print_unknown(left: tuple[Unknown, ...]) -> None:

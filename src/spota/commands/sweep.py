@@ -56,10 +56,8 @@ def sweep(
     All policies and all points have the same start states and noise. Values beyond the distribution are fine as long as
     they make physical sense. The paper's sweeps have 360 rollouts per point, nominal others, and --no-noise.
 
-    Example: spota sweep runs/spota runs/ppo pd --param ball_mass --no-noise
-
     Args:
-        policies: Run directories, policy files, ONNX files, controllers or FILE.py:NAME (executed); one platform.
+        policies: Run directories, policy or ONNX files, controllers or FILE.py:NAME, which is run; of one platform.
         param: The parameter; `spota envs ENV` lists them.
         param2: A second parameter.
         env: The platform, if no policy knows it; FILE.py:NAME is one of your own.
@@ -69,7 +67,7 @@ def sweep(
         high2: The largest value of the second parameter.
         points: How many values of each parameter.
         others: What the other parameters are: nominal, or random, with the same random domains at every point.
-        on: Take the other parameters from the domains of this file of `spota domains`, one rollout each by default.
+        on: Take the other parameters from the domains of this file, one rollout each; see `spota domains`.
         rollouts: Rollouts at each point.
         noise: Observation noise.
         seed: The same seed gives the same start states, noise and domains.

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from spota.fit import coordinates as systems
 from spota.fit.coordinates import Plain
-from spota.fit.covering import LEARNED, LEVEL, USUAL, learned, scores
+from spota.fit.covering import LEARNED, LEVEL, learned, scores, usual
 from spota.fit.estimate import Estimate, Problem, best_machine, estimate
 from spota.fit.noise import Noise, sensors
 from spota.fit.prediction import simulate
@@ -108,7 +108,7 @@ def refusals(
     share = learned(system, found["compared with"])
     null = scores(system, found.pop("compared with"), share)
     counts = share > LEARNED
-    unit = np.maximum(np.quantile(np.abs(null), USUAL, axis=1), 1.0)
+    unit = usual(env, system, share)
     critical = np.quantile((np.abs(null) / unit[:, None])[counts].max(axis=0), 1 - LEVEL, method="higher")
     other = {name: np.abs(scores(system, one, share)) / unit[:, None] for name, one in found.items()}
     largest = {name: ratio[counts].max(axis=0) for name, ratio in other.items()}

@@ -39,6 +39,8 @@ LEARNED = 0.1
 """The share of a parameter's variance that recordings must take away before it may speak."""
 FELT = 0.01
 """The share below which the score of a parameter is numerical noise."""
+NORMAL = 2.2414
+"""The same quantile of |t| for a standard normal."""
 USUAL = 0.975
 """The quantile of a parameter's score, among machines of the table, that is its unit."""
 FLIPPED = 0.9
@@ -93,7 +95,7 @@ def _judged(
     share = learned(system, null)
     score, scores_of_null = scores(system, found, share), scores(system, null, share)
     counts = share > LEARNED
-    unit = np.maximum(np.quantile(np.abs(scores_of_null), USUAL, axis=1), 1.0)
+    unit = usual(env, system, share)
     ratio = np.where(counts, np.abs(score[:, 0]) / unit, 0.0)
     largest = (np.abs(scores_of_null) / unit[:, None] * counts[:, None]).max(axis=0)
     p_value = (1 + int((largest >= ratio.max()).sum())) / (machines + 1)
@@ -116,6 +118,17 @@ def scores(system: Linear, found: Estimate, share: Float[np.ndarray, "p"]) -> Fl
     values = np.asarray(jax.vmap(system.values, -1, -1)(jnp.asarray(found.z, jnp.float32)), np.float64)
     off = (values - np.asarray(system.mean, np.float64)[:, None]) / system.spread[:, None]
     return np.where(share[:, None] > FELT, off / np.sqrt(np.maximum(share, FELT))[:, None], 0.0)
+
+
+def usual(env: Env, system: Linear, share: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p"]:
+    """What |t| of a parameter usually reaches among machines of the table: its own law's if it is known, else normal.
+
+    It must not come from the machines that the statistic is compared with: these would look too usual.
+    """
+    drawn = env.domain.sample(jax.random.key(0), 4000)
+    values = np.stack([np.asarray(drawn[name], np.float64) for name in system.names])
+    off = np.abs(values - np.asarray(system.mean, np.float64)[:, None]) / system.spread[:, None]
+    return share * np.quantile(off, USUAL, axis=1) + (1 - share) * NORMAL
 
 
 def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segments, Float[np.ndarray, "p m"]]:
