@@ -34,6 +34,8 @@ PATIENT = [
     "600",
     "--rules.jump",
     "100000",
+    "--rules.rate",
+    "1000",
 ]
 """On a busy machine frames are late; these tests are about what happens, not when."""
 VIRTUAL = "emulator://ball-balancer?nominal=1"
@@ -159,12 +161,13 @@ def news(url: str) -> dict:
         return json.loads(stream.readline().removeprefix(b"data: "))
 
 
-def test_a_host_that_is_killed_leaves_a_device_that_stops_by_itself(served):
+def test_a_host_that_is_killed_leaves_a_device_that_stops_by_itself(served, tmp_path):
     """SIGKILL: nobody says good-bye, and the watchdog is all that is left."""
     made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))
     address, drive = served(made, "udp"), made.device.drive
     command = [sys.executable, "-m", "spota.cli", "deploy", "pd", "--env", BALL.name, "--device", str(address)]
-    host = subprocess.Popen([*command, *PATIENT, "--steps", "100000"], env=os.environ, stderr=subprocess.DEVNULL)
+    command += [*PATIENT, "--steps", "100000", "--out", str(tmp_path / "d")]
+    host = subprocess.Popen(command, env=os.environ, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 300
         while made.device.phase != RUN and host.poll() is None and time.monotonic() < deadline:
@@ -218,5 +221,4 @@ def test_a_policy_runs_over_every_line(served, scheme, tmp_path, capsys):
         [*arguments, "--steps", "40", "--rules.beyond", "20", "--rules.danger", "50", "--out", str(tmp_path / "d")],
         capsys,
     )
-    assert told["cause"] == "finished" or told["cause"] == "checks", told["words"]
-    assert code in (0, 30)  # 30: on a busy machine the device's own clock is not what it promised
+    assert code == 0 and told["steps"] == 40, told["words"]

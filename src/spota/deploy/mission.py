@@ -54,7 +54,7 @@ class Mission:
         judgement = Judgement(env, {**told, **_parameters(self.calibrated or {})})
         calibration = self._calibration(judgement.domain, zero)
         procedures: dict[int, Procedure] = {
-            CHECKS: Checks(device.dt, device.safe, self.checking),
+            CHECKS: Checks(device.dt, device.safe, self.checking, self.rules.rate),
             CALIBRATION: calibration,
             PLACEMENT: self._placement(judgement.domain),
             RUN: Acting(self.controller, self.steps),

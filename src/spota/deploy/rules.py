@@ -20,6 +20,8 @@ class Rules:
     """How far a value may leave its range, as a factor."""
     danger: float = 0.95
     """How close to a failure, of which 1 is one."""
+    rate: float = 0.05
+    """Share by which the measured time step may differ from the promised one."""
     tolerance: float = 0.5
     """A frame is late after (1 + tolerance) time steps."""
     hold: int = 2
@@ -36,7 +38,7 @@ class Rules:
         for name in ("in_a_row", "of_last_500", "jump", "repeats"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} = {getattr(self, name)}: give at least 1.")
-        for name in ("oldest", "beyond", "danger", "tolerance"):
+        for name in ("oldest", "beyond", "danger", "rate", "tolerance"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} = {getattr(self, name)}: give a positive number.")
         if not 0 < self.limit <= 1:
