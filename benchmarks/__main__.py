@@ -28,38 +28,15 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     yardstick,
 )
 
+Name = Literal[
+    "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "loop",
+    "memory", "recordings", "references", "robustness", "yardstick", "truth", "steady",
+]  # fmt: skip
+"""What can be asked for."""
+
 
 def main(
-    names: Annotated[
-        tuple[
-            Literal[
-                "rollout",
-                "sweep",
-                "training",
-                "profile",
-                "gradient",
-                "host",
-                "imported",
-                "effort",
-                "learning",
-                "loop",
-                "memory",
-                "recordings",
-                "references",
-                "robustness",
-                "yardstick",
-                "truth",
-                "steady",
-            ],
-            ...,
-        ],
-        tyro.conf.Positional,
-    ] = (
-        "rollout",
-        "sweep",
-        "profile",
-        "training",
-    ),
+    names: Annotated[tuple[Name, ...], tyro.conf.Positional] = ("rollout", "sweep", "profile", "training"),
     /,
     limit: float = 300.0,
     platforms: tuple[str, ...] = (),
