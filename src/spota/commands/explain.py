@@ -44,8 +44,7 @@ def explain(
     its nominal value.
 
     Args:
-        policy: A run directory, a policy file, an ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME, which
-            executes it.
+        policy: A run directory, a policy or ONNX file, a controller (pd, lqr, energy), or FILE.py:NAME (executed).
         env: The platform, if the policy does not know it; FILE.py:NAME is one of your own.
         samples: Domains behind each figure; four times as many halve the intervals.
         on: Find the value of knowing, and the worst drawn domains, on the domains of this file; `spota domains` writes
@@ -55,8 +54,7 @@ def explain(
         out: Where explanation.json goes.
         json: Print one JSON document instead of words and tables.
     """
-    (policy,) = with_contract([policy], contract)
-    platform, chosen = contestants((policy,), env, noise, domain)
+    platform, chosen = contestants((policy := with_contract([policy], contract)[0],), env, noise, domain)
     (name, subject), source = next(iter(chosen.items())), Path(policy)
     drawn = None
     if on is not None:
