@@ -17,6 +17,7 @@ from spota.runs.directory import Run
 from spota.sim import table_file
 
 
+@pytest.mark.slow
 def test_the_rows_surround_the_machine(fitted):
     rows = {row.name: row for row in fitted.learned}
     for name in ("mass", "stiffness", "damping"):
@@ -26,6 +27,7 @@ def test_the_rows_surround_the_machine(fitted):
     assert rows["action_delay"].mean == pytest.approx(TRUTH["action_delay"], abs=0.3)
 
 
+@pytest.mark.slow
 def test_what_was_not_fitted_is_predicted(fitted):
     held = fitted.held_out
     assert held.error[0] < 0.25 * held.nominal_error[0]
@@ -34,6 +36,7 @@ def test_what_was_not_fitted_is_predicted(fitted):
     assert fitted.sampled.divergences == 0 and fitted.sampled.r_hat < 1.1
 
 
+@pytest.mark.slow
 def test_the_table_covers_the_machine_and_names_its_recordings(fitted, fit_directory):
     table = table_file.read(fit_directory, ENV)
     assert table.recordings == ("r00", "r11", "r22")
@@ -42,6 +45,7 @@ def test_the_table_covers_the_machine_and_names_its_recordings(fitted, fit_direc
     assert not applies(KEY, ENV.with_domain(table), [recording("other", seed=9, stiffness=36.0)], 79).covered
 
 
+@pytest.mark.slow
 def test_a_fit_that_was_killed_ends_with_the_same_rows(fitted, fit_directory, tmp_path):
     killed = tmp_path / "fit"
     shutil.copytree(fit_directory, killed)

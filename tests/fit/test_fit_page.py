@@ -2,7 +2,11 @@
 
 import dataclasses
 
+import pytest
+
 from spota.show.pages import write_fit
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_page_shows_what_was_learned_on_a_desk_and_on_a_phone(fitted, tmp_path, visit):
