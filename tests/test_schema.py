@@ -41,7 +41,8 @@ def whole(kind: str, tmp_path: Path):
         return domain_set.draw(jax.random.key(0), crafted.CART_POLE, 3, 0).to_dict()
     if kind == "device contract":
         return json.loads(Introduction.of(crafted.CART_POLE, 0.006, {"rail_length": 0.8}).to_json())
-    return about_of(policies.fnn(jax.random.key(0), crafted.ENV), tmp_path)
+    remembering = policies.Architecture((2,), memory=2)
+    return about_of(policies.new_network(jax.random.key(0), crafted.ENV, remembering), tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
