@@ -19,8 +19,9 @@ FLOOR = 1e-3
 differs between one device and two. Without it, early steps are partly random and some trainings fall."""
 
 SILENT = 1e-18
-"""The smallest scale of all: squares of what is quieter are zero in 32 bits, and a parameter that nothing depends on yet
-has no gradient. (As small as a number can be it was no scale: compiled for two devices, 0 / scale was 0 / 0.)"""
+"""The smallest scale of all, for parameters on which nothing depends yet: squares of smaller gradients are zero in 32
+bits. (With the smallest number there is instead, a step of 0 / scale became 0 / 0 where it was compiled for two
+devices.)"""
 
 
 class Moments(eqx.Module):
