@@ -27,6 +27,15 @@ def test_what_is_not_a_matrix_moves_as_with_adam(monkeypatch):
     np.testing.assert_allclose(ours, adam, rtol=1e-4)
 
 
+def test_parameters_that_nothing_depends_on_yet_stay_where_they_are():
+    """Steps are at most about one, however small a gradient is; 1e-25 squared is zero in 32 bits."""
+    gradients = [{"cell": size * jnp.ones((3, 2)), "bias": size * jnp.ones(3)} for size in (0.0, 1e-25, 1e-3)]
+    nothing, hardly, now = steps(scale_by_soap(), gradients)
+    assert all((step == 0).all() for step in jax.tree.leaves(nothing))
+    assert all((np.abs(step) < 1e-3).all() for step in jax.tree.leaves(hardly))
+    assert all((np.abs(step) > 0.1).all() and (np.abs(step) < 2).all() for step in jax.tree.leaves(now["bias"]))
+
+
 def test_a_rotation_of_the_layer_rotates_the_steps(monkeypatch):
     """Adam's steps depend on the coordinates; in the eigenbasis they do not."""
     monkeypatch.setattr(soap, "FLOOR", 0.0)

@@ -18,6 +18,11 @@ FLOOR = 1e-3
 """The smallest scale of a direction, as a share of the array's largest: what is quieter is rounding, and rounding
 differs between one device and two. Without it, early steps are partly random and some trainings fall."""
 
+SILENT = 1e-18
+"""The smallest scale of all, for parameters on which nothing depends yet: squares of smaller gradients are zero in 32
+bits. (With the smallest number there is instead, a step of 0 / scale became 0 / 0 where it was compiled for two
+devices.)"""
+
 
 class Moments(eqx.Module):
     """What is remembered of one array's gradients: Adam's two moments and, of a matrix, the means of G Gᵀ and Gᵀ G.
@@ -69,7 +74,7 @@ def _step(
     first = b1 * old.first + (1 - b1) * g
     second = b2 * old.second + (1 - b2) * _turned(g, bases) ** 2
     scale = jnp.sqrt(second / (1 - b2**count))
-    scale += FLOOR * scale.max() + jnp.finfo(scale.dtype).tiny
+    scale += FLOOR * scale.max() + SILENT
     step = _turned(first / (1 - b1**count), bases) / scale
     return _turned(step, tuple(basis.T for basis in bases)), Moments(first, second, sides)
 
