@@ -67,7 +67,7 @@ def test_an_unknown_study_gets_a_suggestion(capsys):
 
 
 def test_a_mistyped_command_or_choice_gets_a_suggestion(capsys):
-    assert "There is no command 'trian'; did you mean 'train'?" in fail(capsys, "trian", "cart-pole")
+    assert "There is no command 'trainn'; did you mean 'train'?" in fail(capsys, "trainn", "cart-pole")
     assert "preset = 'quik' is not a choice; did you mean 'quick'?" in fail(
         capsys, "train", "catapult", "--preset", "quik"
     )

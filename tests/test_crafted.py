@@ -97,7 +97,7 @@ def test_nonsense_in_a_domain_set_is_named(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("format", 3), "has format 3; this spota reads certificates of format 1 and 2"),
+        (("format", 9), "has format 9; this spota reads certificates of format 1 and 2 and 3"),
         (("ucbog", "x"), "ucbog is 'x', and a finite number is needed"),
         (("ucbog", None), "ucbog is None"),
         (("verdict", "perfect"), "one of certified, refuted, undecided is needed"),

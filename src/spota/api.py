@@ -167,7 +167,7 @@ def identity(policy: Policy, env: Platform) -> str:
 def _done(policy: Policy, seen: Float[Array, "d n"]) -> Float[Array, "*T a n"]:
     """What a policy does when it sees this; one with memory sees it in several orders, one after the other."""
     if not remembers(policy):
-        return cast(Reactive, policy)(seen)
+        return jnp.asarray(cast(Reactive, policy)(seen))
     return followed(policy, jnp.stack([jnp.roll(seen, shift, axis=1) for shift in range(TRIED)]))
 
 

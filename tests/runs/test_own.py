@@ -152,7 +152,7 @@ def test_python_takes_them_by_name_and_goes_on_with_the_commands_run(capsys):
         (("rollout", "sling.py:Sling", "--policy", "sling.py:flat"), "it lacks the axis of actuators: write action[N"),
         (("rollout", "sling.py:Sling", "--policy", "sling.py:Sling"), "of the kind Sling; name a policy: a function"),
         (("train", "catapult", "--solver", "sling.py:weak"), "weak(observation) cannot be called with (key, env, dom"),
-        (("train", "catapult", "--solver", "cmaes"), "There is no solver 'cmaes'; there are: default"),
+        (("train", "catapult", "--solver", "simplex"), "There is no solver 'simplex'; there are: default"),
         (("assess", "sling.py:weak"), "does not know its platform; add --env"),
         (("play", "sling.py:Sling", "--policy", "sling.py:weak"), "sling has no animation"),
     ],

@@ -179,8 +179,8 @@ def test_mistakes_end_with_one_sentence_and_no_directory(capsys, tmp_path, argum
 
 
 def test_a_file_with_mistakes_is_named(capsys, tmp_path):
-    (tmp_path / "mine.toml").write_text("domain = 3\n")
-    assert "mine.toml: Training has no setting 'domain'; did you mean 'domains'?" in fail(
+    (tmp_path / "mine.toml").write_text("domans = 3\n")
+    assert "mine.toml: Training has no setting 'domans'; did you mean 'domains'?" in fail(
         capsys, "short", *QUICK, "--config", "mine.toml"
     )
     (tmp_path / "mine.toml").write_text("optimizer = 3\n")

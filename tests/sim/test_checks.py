@@ -119,8 +119,6 @@ def test_a_platform_that_does_not_fit_is_explained(platform, parts):
         (lambda o: jnp.concatenate([o, o]), "returns an array of shape (2, 3) (float32)"),
         (lambda o: o[0], "it lacks the axis of actuators: write action[None]"),
         (lambda o: (o,), "returns a tuple of 1"),
-        (lambda o: np.tanh(o), "The policy for bowl hands its values to NumPy"),
-        (lambda o: o if o.sum() > 0 else -o, "The policy for bowl decides by a value"),
     ],
 )
 def test_a_policy_that_does_not_fit_is_explained(policy, part):

@@ -66,10 +66,10 @@ def assess_policy(
     References are compared with the policy itself in all cases.
     """
     settings, known = replace(settings or Spota(), spend_alpha="none"), dict(against or {})  # one policy, one test
-    policy, known = ready(env, policy), {name: ready(env, other) for name, other in known.items()}
     for one in (policy, *known.values()):
         if isinstance(one, Stored | Imported):
             one.contract.check(env)
+    policy, known = ready(env, policy), {name: ready(env, other) for name, other in known.items()}
     run = Procedure(key, env, as_solver(candidate_solver or solver), solver, settings, constant, memo, listener)
     networks, imitations = line_up(run, policy, known, with_own=candidate_solver is not None)
 

@@ -295,7 +295,7 @@ class Certificate:
         known["intervals"] = {name: float(bound) for name, bound in known["intervals"].items()}
         known["split"] = known["split"] and _split_from(known["split"])
         known["performance"] = known["performance"] and _of_type(Performance, known["performance"])
-        known |= {name: tuple(known[name]) for name in ("warnings", "recordings")}
+        known |= {name: tuple(known[name]) for name in ("warnings", "recordings") if name in known}
         return _of_type(cls, known)
 
     @classmethod

@@ -14,7 +14,6 @@ from spota.deploy.addresses import parse
 from spota.deploy.aftermath import Aftermath, aftermath
 from spota.deploy.connect import connected
 from spota.deploy.mission import Mission
-from spota.deploy.page import deployment_page
 from spota.deploy.realtime import realtime as asked
 from spota.deploy.recording import write_recording
 from spota.deploy.rules import Rules
@@ -81,6 +80,8 @@ def deploy(
     if applies:
         about = replace(about, notes=(*about.notes, _asked(chosen, recording)))
     write_json(directory / "deploy.json", {"policy": policy, "device": device, **about.to_dict()})
+    from spota.deploy.page import deployment_page  # slow to import
+
     page = deployment_page(about, ended.ticks, f"{chosen.name} on {device}", again).encode()
     write_atomically(directory / "report.html", lambda file: file.write(page))
     if json:

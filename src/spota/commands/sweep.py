@@ -54,7 +54,8 @@ def sweep(
     """Sweep a domain parameter and see what each policy earns at every value; two parameters make a map.
 
     All policies and all points have the same start states and noise. Values beyond the distribution are fine as long as
-    they make physical sense. The paper's sweeps have 360 rollouts per point, nominal others, and --no-noise.
+    they make physical sense. The paper's sweeps have 360 rollouts per point, nominal others, and --no-noise. Example:
+    spota sweep runs/a lqr --param pole_mass
 
     Args:
         policies: Run directories, policy or ONNX files, controllers or FILE.py:NAME, which is run; of one platform.

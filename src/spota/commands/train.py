@@ -99,7 +99,8 @@ def train(
 
     SPOTA trains candidates on random domains, compares each with references that were trained on other ones, and ends
     when the upper bound on the gap between them is at most β. The same command with the same --out, or --resume DIR
-    alone, continues a run that was interrupted. The exit code is 1 if the page could not be written. Settings come
+    alone, continues a run that was interrupted. The exit code is 0 with or without a certificate,
+    and 1 if the page could not be written. Settings come
     from the preset, then from --config, then from the other flags.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeGuard, cast
 import jax
 from jaxtyping import Array, Float, Int, PyTree
 
-from spota.sim.env import Policy, Reactive, Remembering
+from spota.sim.env import Platform, Policy, Reactive, Remembering
 from spota.sim.randomness import Words
 
 Choose = Callable[[Words, Int[Array, ""], PyTree, Float[Array, "d n"]], tuple[PyTree, Float[Array, "a n"]]]
@@ -37,7 +37,7 @@ HowToAct = Callable[[Any], Act]
 
 def remembers(policy: Any) -> TypeGuard[Remembering]:
     """Whether the policy has a memory: a method `start` and a method `step`."""
-    return isinstance(policy, Remembering) and not isinstance(policy, type)
+    return isinstance(policy, Remembering) and not isinstance(policy, type | Platform)  # which has both, too
 
 
 def stepping(policy: Policy) -> Stepping:
