@@ -156,6 +156,7 @@ def test_the_site_fetches_nothing(site):
     assert not [page.name for page in pages if loads.search(page.read_text())]
 
 
+@pytest.mark.slow
 def test_a_platform_of_ones_own_is_trained_and_assessed(capsys):
     runpy.run_path(str(ROOT / "examples" / "own_env.py"), run_name="__main__")
     said = capsys.readouterr().out
@@ -217,6 +218,7 @@ def test_every_example_is_run():
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == tested | needs_torch
 
 
+@pytest.mark.slow
 def test_gymnasiums_cart_pole_is_checked_trained_and_swept(capsys):
     pytest.importorskip("gymnasium")
     runpy.run_path(str(ROOT / "examples" / "gymnasium_cart_pole.py"), run_name="__main__")

@@ -78,6 +78,7 @@ def test_everything_that_spota_names_is_there():
         spota.trian  # noqa: B018  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_results_are_the_same_with_and_without_kept_programs(tmp_path):
     code = TRAINING.format(place=str(Path(__file__).parent))
     kept, none = {"SPOTA_CACHE": str(tmp_path)}, {"SPOTA_CACHE": "off"}

@@ -50,6 +50,7 @@ def test_one_of_two_networks_acts_and_learns_alone():
         assert not slope.theirs.any()
 
 
+@pytest.mark.slow
 def test_references_start_from_the_network_itself():
     found = assess_policy(jax.random.key(0), ENV, imported(FILE, ENV), weaker, SMALL, candidate_solver=weaker)
     assert set(found.certificate.starts) >= {ITSELF, OURS} and found.imitation is None

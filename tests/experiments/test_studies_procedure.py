@@ -122,6 +122,7 @@ def test_the_gap_of_a_run_is_that_of_the_policy_it_returns(run):
     assert run.returned.certificate == result.certificate
 
 
+@pytest.mark.slow
 def test_the_default_procedure_is_right_where_the_papers_is_often_wrong():
     ours, papers = (count(0, Kind(name, 0.01), 10) for name in procedure.PROCEDURES)
     assert (ours.covers, ours.false_certificates, ours.refuted_wrongly) == (100, 0, 0)

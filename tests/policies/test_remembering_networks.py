@@ -158,6 +158,7 @@ class Mean(eqx.Module):
         return observation[0], -0.4 * (observation[0] + last)[None]
 
 
+@pytest.mark.slow
 def test_a_stack_imitates_what_a_single_observation_cannot_show():
     plain, stacked = (
         imitate(jax.random.key(0), ENV, Mean(), architecture, rounds=2, steps=400, domains=12)

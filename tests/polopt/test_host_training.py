@@ -17,7 +17,9 @@ DOMAINS = HostPointMass().domain.sample(jax.random.key(1), 4)
 START = jax.tree.map(lambda x: 3 * x, fnn(jax.random.key(0), HostPointMass(), (4,)))
 
 
-@pytest.mark.parametrize("optimizer", [PPO(**SMALL), EPOpt(**SMALL, epsilon=0.5, warm_up=1)])
+@pytest.mark.parametrize(
+    "optimizer", [PPO(**SMALL), pytest.param(EPOpt(**SMALL, epsilon=0.5, warm_up=1), marks=pytest.mark.slow)]
+)
 def test_a_training_is_that_on_the_same_physics_compiled(optimizer):
     mine, same = (
         solve(optimizer, jax.random.key(2), env, DOMAINS, START) for env in (HostPointMass(), PurePointMass())

@@ -46,7 +46,9 @@ def parameters(solution) -> np.ndarray:
     return np.asarray(ravel_pytree(solution.policy)[0])
 
 
-@pytest.mark.parametrize("optimizer", [ANALYTIC, SMALL_PPO], ids=["analytic", "ppo"])
+@pytest.mark.parametrize(
+    "optimizer", [ANALYTIC, pytest.param(SMALL_PPO, marks=pytest.mark.slow)], ids=["analytic", "ppo"]
+)
 def test_a_problem_has_the_same_result_alone_together_and_on_one_device(optimizer: Optimizer, monkeypatch):
     together = solve_many(optimizer, KEYS, ENV, DOMAINS, networks())
     last = PROBLEMS - 1

@@ -44,6 +44,7 @@ def fail(capsys, *arguments: str) -> str:
     return " ".join(told.err.split())
 
 
+@pytest.mark.slow
 def test_a_network_of_any_size_is_assessed_from_itself(capsys, monkeypatch):
     told = run(capsys, "policy.npz", "--env", "catapult", *TINY, "--out", "a", "--json")
     document = json.loads(told.out)

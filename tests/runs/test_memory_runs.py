@@ -27,6 +27,7 @@ def trained(tmp_path_factory):
     return directory, spota.train(FILE, preset="quick", memory=3, out=directory, seed=1, **told)
 
 
+@pytest.mark.slow
 def test_candidate_and_references_have_the_same_memory(trained):
     directory, result = trained
     assert architecture_of(result.policy) == Architecture((3,), 3)
@@ -37,6 +38,7 @@ def test_candidate_and_references_have_the_same_memory(trained):
     assert "memory = 3" in (directory / "config.toml").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_with_memory_can_be_verified_and_explained(trained):
     directory, result = trained
     assert not verify(directory).wrong
@@ -47,6 +49,7 @@ def test_a_run_with_memory_can_be_verified_and_explained(trained):
     assert np.isfinite(table.mean).all() and table.mean.shape == (5, 2)
 
 
+@pytest.mark.slow
 def test_a_policy_with_memory_is_assessed_with_references_that_remember(trained):
     policy = new_network(jax.random.key(7), PointMass(), Architecture((3,), 2))
     told = {"candidate": FEW, "reference": FEW, "against": [trained[1].policy]}

@@ -243,6 +243,7 @@ def _quick_imitation(monkeypatch):
 
 
 @pytest.mark.usefixtures("_quick_imitation")
+@pytest.mark.slow
 def test_a_start_from_the_controller_is_kept_repeats_and_is_improved_on(capsys, tmp_path, monkeypatch):
     longer = ("iterations=20", *SETTINGS[2:5], "evaluation_rows=40")
     from_lqr = (*QUICK, "--start", "controller", "--set", *longer)

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from spota.sim import devices, rollout
-from spota.sim.domain import Domains, count
+from spota.sim import devices, randomness, rollout
+from spota.sim.domain import Domains, chosen, count
 from spota.sim.env import Platform, Policy
 from spota.sim.marginals import Bernoulli, Integers
 from spota.sim.randomness import checked_seed
@@ -162,7 +162,7 @@ def sweep(
     axes = tuple(_axis(env, name, some) for name, some in values.items())
     k_domains, k_rollouts = jax.random.split(key)
     domains, index = _at_every_point(_others(k_domains, env, others, rollouts), axes)
-    env, keys = roomy(env, domains), jax.random.split(k_rollouts, rollouts)[index]
+    env, keys = roomy(env, domains), randomness.chosen(jax.random.split(k_rollouts, rollouts), index)
     found = [
         run(env, policy, domains, keys, within(tell, i, len(policies))) for i, policy in enumerate(policies.values())
     ]
@@ -180,10 +180,11 @@ def run(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n"], 
     parts = -(-n // PART)
     found = []
     for part, (index, _) in enumerate(devices.pieces(n, -(-n // parts))):
-        some = {name: column[index] for name, column in domains.items()}
-        found.append(rollout.returns(env, policy, some, keys[index][:, None]))
+        theirs = randomness.chosen(keys, index[:, None])
+        found.append(rollout.returns(env, policy, chosen(domains, index), theirs))
         within(tell, part, parts)(1.0)
-    return jax.tree.map(lambda *pieces: jnp.concatenate(pieces)[:n], *found)
+    returns, survived = (np.concatenate([getattr(o, what) for o in found])[:n] for what in ("returns", "survived"))
+    return Outcome(returns, survived)
 
 
 def roomy(env: Platform, domains: Domains) -> Platform:
@@ -206,14 +207,14 @@ def _at_every_point(base: Domains, axes: tuple[Axis, ...]) -> tuple[Domains, np.
     index = np.tile(np.arange(count(base)), points[0].size)
     swept = {a.name: np.repeat(p.reshape(-1), count(base)) for a, p in zip(axes, points, strict=True)}
     columns = {name: jnp.asarray(column, jnp.float32) for name, column in swept.items()}
-    return {**{name: column[index] for name, column in base.items()}, **columns}, index
+    return {**chosen(base, index), **columns}, index
 
 
 def _others(key: Key[Array, ""], env: Platform, others: str | Domains, rollouts: int) -> Domains:
     """One domain a rollout; of given ones, as many as are needed, from the first again if there are too few."""
     if not isinstance(others, str):
         env.domain.check(others)
-        return {name: column[np.arange(rollouts) % count(others)] for name, column in others.items()}
+        return chosen(others, np.arange(rollouts) % count(others))
     check_choice("others", others, OTHERS)
     return nominal(env, rollouts) if others == "nominal" else env.domain.sample(key, rollouts)
 

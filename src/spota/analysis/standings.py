@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
@@ -19,6 +18,7 @@ from spota.analysis.evaluate import Policies, Tell, check_request, roomy, run, w
 from spota.runs.training import statistics
 from spota.sim.domain import Domains, count, repeat
 from spota.sim.env import Platform
+from spota.sim.randomness import reshaped
 from spota.sim.rollout import Outcome
 from spota.stats.bootstrap import check_alpha, studentized
 from spota.text import figure
@@ -94,7 +94,7 @@ def compare(
     keys = jax.random.split(k_rollouts, (count(domains), rollouts))
     rows, outcomes = repeat(domains, rollouts), {}
     for i, (name, policy) in enumerate(policies.items()):
-        flat = run(env, policy, rows, keys.reshape(-1), within(tell, i, len(policies)))
+        flat = run(env, policy, rows, reshaped(keys, -1), within(tell, i, len(policies)))
         outcomes[name] = Outcome(flat.returns.reshape(keys.shape), flat.survived.reshape(keys.shape))
     differences = tuple(
         difference(k_bootstrap, a, b, outcomes[a].returns, outcomes[b].returns, confidence)
@@ -107,8 +107,8 @@ def difference(
     key: Key[Array, ""],
     policy: str,
     other: str,
-    returns: Float[Array, "n m"],
-    other_returns: Float[Array, "n m"],
+    returns: Float[Array | np.ndarray, "n m"],
+    other_returns: Float[Array | np.ndarray, "n m"],
     confidence: float = 0.95,
 ) -> Difference:
     """By how much `returns` exceed `other_returns`; entry (i, j) of both is rollout j on domain i, with one key."""
@@ -117,7 +117,9 @@ def difference(
     return Difference(policy, other, float(np.asarray(samples, np.float64).mean()), low, high, confidence)
 
 
-def mean_interval(key: Key[Array, ""], samples: Float[Array, "n m"], confidence: float = 0.95) -> tuple[float, float]:
+def mean_interval(
+    key: Key[Array, ""], samples: Float[Array | np.ndarray, "n m"], confidence: float = 0.95
+) -> tuple[float, float]:
     """A two-sided interval on the mean over domains: the bootstrap-t, resampling whole domains.
 
     Paired returns are skewed, as a few domains fail for one policy only; docs/coverage.md has what other intervals then
@@ -125,12 +127,14 @@ def mean_interval(key: Key[Array, ""], samples: Float[Array, "n m"], confidence:
     infinite if the samples do not hold one, e.g. with one domain, or if all but two or three are equal.
     """
     check_alpha(1 - confidence)
-    below, above = np.asarray(_upper_ends(key, jnp.stack([-samples, samples]), (1 - confidence) / 2), np.float64)
+    below, above = np.asarray(_upper_ends(key, np.stack([-samples, samples]), (1 - confidence) / 2), np.float64)
     return -float(below), float(above)
 
 
 @partial(jax.jit, static_argnames="alpha")  # one program instead of twenty small ones
-def _upper_ends(key: Key[Array, ""], samples: Float[Array, "sides n m"], alpha: float) -> Float[Array, "sides"]:
+def _upper_ends(
+    key: Key[Array, ""], samples: Float[Array | np.ndarray, "sides n m"], alpha: float
+) -> Float[Array, "sides"]:
     return jax.vmap(lambda some: studentized(key, some, alpha, RESAMPLES, "reference"))(samples)
 
 

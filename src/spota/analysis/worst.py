@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.analysis.evaluate import Tell, nominal, run
 from spota.sim import randomness
-from spota.sim.domain import DomainDistribution, Domains, Empirical, count, repeat
+from spota.sim.domain import DomainDistribution, Domains, Empirical, chosen, count, repeat
 from spota.sim.env import Platform, Policy
 
 POOL = 20_000
@@ -132,11 +132,10 @@ def _at(pool: Mapping[str, np.ndarray], ranks: Float[np.ndarray, "n d"]) -> Doma
 def _measure(env: Platform, policy: Policy, how: Any, row: Domains, keys: Key[Array, "m"]) -> WorstDomain:
     """Return, survival and causes of one domain: itself, and once more for each parameter at its nominal value."""
     usual, names = nominal(env), list(row)
-    variants = {
-        name: column.at[1 + i].set(usual[name][0])
-        for i, (name, column) in enumerate(repeat(row, 1 + len(names)).items())
-    }
-    returns, survival = _means(env, policy, variants, keys)
+    variants = {name: np.repeat(np.asarray(column), 1 + len(names)) for name, column in row.items()}
+    for i, name in enumerate(names):
+        variants[name][1 + i] = usual[name][0]
+    returns, survival = _means(env, policy, {name: jnp.asarray(column) for name, column in variants.items()}, keys)
     pool = {name: np.asarray(column) for name, column in env.domain.sample(jax.random.key(0), POOL).items()}
     values = {name: float(column[0]) for name, column in row.items()}
     quantile = {name: float(np.mean(pool[name] < v) + np.mean(pool[name] <= v)) / 2 for name, v in values.items()}
@@ -149,10 +148,10 @@ def _means(
 ) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
     """Mean return and survival on each domain, with the same keys everywhere."""
     n, m = count(domains), keys.shape[0]
-    outcome = run(env, policy, repeat(domains, m), keys[np.tile(np.arange(m), n)])
+    outcome = run(env, policy, repeat(domains, m), randomness.chosen(keys, np.tile(np.arange(m), n)))
     returns, survived = (np.asarray(x, np.float64).reshape(n, m) for x in (outcome.returns, outcome.survived))
     return returns.mean(axis=1), survived.mean(axis=1)
 
 
 def _row(domains: Domains, i: int) -> Domains:
-    return {name: column[i : i + 1] for name, column in domains.items()}
+    return chosen(domains, slice(i, i + 1))

@@ -18,6 +18,7 @@ from spota.sim.domain import Domains, repeat
 from spota.sim.env import Env, Platform, Policy
 from spota.sim.host import HostEnv
 from spota.sim.host_groups import group_returns
+from spota.sim.randomness import reshaped
 from spota.stats.gap import RULES, Gaps, best_known_returns, gap_samples, lost, reject_outliers
 from spota.text import check_choice
 
@@ -119,8 +120,8 @@ def returns_everywhere(
 ) -> Float[Array, "K n m"]:
     """Returns of one policy on all domains."""
     K, n, m = keys.shape
-    flat: Domains = {name: column.reshape(K * n) for name, column in domains.items()}
-    return rollout.returns(env, policy, flat, keys.reshape(K * n, m)).returns.reshape(K, n, m)
+    flat: Domains = {name: jnp.asarray(np.asarray(column).reshape(K * n)) for name, column in domains.items()}
+    return jnp.asarray(rollout.returns(env, policy, flat, reshaped(keys, K * n, m)).returns.reshape(K, n, m))
 
 
 def returns_of_each(
@@ -133,17 +134,17 @@ def returns_of_each(
     """Returns of K policies, each on its own n domains with m rollouts; `chunk` policies run as one program."""
     K, n, m = keys.shape
     width = min(chunk or K, K)
-    rows = repeat(domains, m), keys.reshape(K, n * m)
+    rows = repeat(domains, m), reshaped(keys, K, n * m)
     if isinstance(env, HostEnv):
         total, _ = group_returns(env, acting_with, policies, *rows)
-        return jnp.asarray(total).reshape(K, n, m)
+        return jnp.asarray(total.reshape(K, n, m))
     parts = []
     for index, _ in devices.pieces(K, width):
         some, theirs = (x if width == K else _chosen(x, index) for x in (policies, rows))
         some = devices.replicate(some)
         pieces = devices.chunks(theirs, max(1, rollout.CHUNK // width))
         parts.append(devices.gather([(_row_returns(rollout.pure(env), some, d, k), size) for (d, k), size in pieces]))
-    return jnp.concatenate(parts)[:K].reshape(K, n, m)
+    return jnp.asarray(np.concatenate(parts)[:K].reshape(K, n, m))
 
 
 def _asked(raw: Float[Array, "n_G n_r"], rule: str) -> Bool[np.ndarray, "n_G n_r"]:

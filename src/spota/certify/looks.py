@@ -215,9 +215,11 @@ def _unseen(run: Procedure, iteration: int, policy: Policy) -> Arrays | None:
 
     def make(watch: Watch) -> Arrays:
         del watch
-        both = _new_domains(keys.performance, env, n), _new_domains(keys.pilot, env, PILOT)
-        outcome = rollout.returns(env, policy, *jax.tree.map(lambda *parts: jnp.concatenate(parts), *both))
-        returns, survived = np.asarray(outcome.returns[:, 0]), np.asarray(outcome.survived[:, 0])
+        unseen, theirs = _new_domains(keys.performance, env, n)
+        pilot, its = _new_domains(keys.pilot, env, PILOT)
+        domains = {name: jnp.asarray(np.concatenate([unseen[name], pilot[name]])) for name in unseen}
+        outcome = rollout.returns(env, policy, domains, randomness.joined([theirs, its]))
+        returns, survived = outcome.returns[:, 0], outcome.survived[:, 0]
         return {"returns": returns[:n], "survived": survived[:n], "pilot": returns[n:]}
 
     return run.block(iteration, "performance", n, make)
@@ -244,7 +246,7 @@ def _challenged(
 def _means(env: Platform, policies: Any, domains: Domains, keys: Key[Array, "n 1"]) -> Float[np.ndarray, "K"]:
     """The mean return of each policy on the same domains with the same random numbers."""
     K = jax.tree.leaves(policies)[0].shape[0]
-    same = {name: jnp.broadcast_to(column, (K, *column.shape)) for name, column in domains.items()}
+    same = {name: jnp.asarray(np.broadcast_to(column, (K, *column.shape))) for name, column in domains.items()}
     returns = returns_of_each(env, policies, same, jnp.broadcast_to(keys, (K, *keys.shape)))
     return np.asarray(returns.mean(axis=(1, 2)))
 

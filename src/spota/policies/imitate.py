@@ -85,7 +85,7 @@ def imitate(
         if watch is not None:
             watch(Round(i + 1, rounds, outcome, earned, best, float(error), domains * env.max_steps))
     _, best, error = _best(tried)
-    mine, original = (_try(k_test, env, p, domains).returns[:, 0] for p in (best, policy))
+    mine, original = (jnp.asarray(_try(k_test, env, p, domains).returns[:, 0]) for p in (best, policy))
     whole = remembering(k_init, best, architecture) if isinstance(best, FNN) else best
     return Imitation(whole, mine, original, error)
 

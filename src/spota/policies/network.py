@@ -1,5 +1,6 @@
 """Policies with parameters: a feed-forward network (FNN 16-16 tanh by default) and a linear map."""
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -79,13 +80,22 @@ def fnn(key: Key[Array, ""], env: Platform, hidden: tuple[int, ...] = (16, 16)) 
     sizes = (len(env.observations), *hidden, len(env.actions))
     needed = 4.0 * sum(a * b for a, b in pairwise(sizes))
     refuse_beyond_memory(needed, f"hidden={hidden}:", "write smaller layers")
+    weights, biases = _orthogonal(key, sizes)
+    return FNN(weights, biases, Contract.of(env))
+
+
+@partial(jax.jit, static_argnames="sizes")
+def _orthogonal(
+    key: Key[Array, ""], sizes: tuple[int, ...]
+) -> tuple[tuple[Float[Array, "_ _"], ...], tuple[Float[Array, "_"], ...]]:
+    """Weights and biases of new layers."""
     orthogonal = jax.nn.initializers.orthogonal()
-    gains = (*(1.0 for _ in hidden), 0.01)
+    gains = (*(1.0 for _ in sizes[2:]), 0.01)
     weights = tuple(
         gain * orthogonal(k, (out, into))
         for k, gain, into, out in zip(jax.random.split(key, len(gains)), gains, sizes[:-1], sizes[1:], strict=True)
     )
-    return FNN(weights, tuple(jnp.zeros(size) for size in sizes[1:]), Contract.of(env))
+    return weights, tuple(jnp.zeros(size) for size in sizes[1:])
 
 
 def _save(policy: FNN | Linear, path: str | Path) -> Path:

@@ -166,7 +166,7 @@ def _evaluated(key: Key[Array, ""], env: Platform, domains: Domains, policy: Any
     """The same random numbers for every policy that has the same key."""
     n = count(domains)
     outcome = rollout.returns(env, policy, domains, jax.random.split(key, (n, evaluations_of_each(n))))
-    return Score(outcome.returns.mean(), outcome.survived.astype(jnp.float32).mean())
+    return Score(jnp.asarray(outcome.returns.mean()), jnp.asarray(outcome.survived.mean(dtype=np.float32)))
 
 
 def _stacked(solved: list[Solution]) -> Solution:

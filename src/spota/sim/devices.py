@@ -8,7 +8,7 @@ share the rollouts of one problem, gradients are summed in another order, and th
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -32,26 +32,16 @@ def chunks(rows: Tree, size: int) -> Iterator[tuple[Tree, int]]:
 
     Every piece has the same shape, so that it is compiled once.
     """
-    n, workers = jax.tree.leaves(rows)[0].shape[-1], len(jax.devices())
-    width = workers * min(size, -(-n // workers))
+    n, mesh = jax.tree.leaves(rows)[0].shape[-1], _mesh()
+    width = mesh.size * min(size, -(-n // mesh.size))
     for index, counting in pieces(n, width):
-        yield spread(rows if width == n else _chosen(rows, jnp.asarray(index))), counting
+        yield jax.tree.map(lambda x, index=index: _placed(mesh, x, index), rows), counting
 
 
 def pieces(n: int, width: int) -> Iterator[tuple[Int[np.ndarray, "width"], int]]:
     """The places 0 … n − 1 in pieces of one width, and how many of each count: the last place fills up the last."""
     for first in range(0, n, width):
         yield np.minimum(np.arange(first, first + width), n - 1), min(width, n - first)
-
-
-def spread(rows: Tree) -> Tree:
-    """Distribute the last axis over all devices."""
-    mesh = _mesh()
-    if mesh.size == 1:
-        return rows
-    return jax.tree.map(
-        lambda x: jax.device_put(x, NamedSharding(mesh, PartitionSpec(*[None] * (x.ndim - 1), "rows"))), rows
-    )
 
 
 def replicate(tree: Tree) -> Tree:
@@ -63,16 +53,26 @@ def replicate(tree: Tree) -> Tree:
     return eqx.combine(jax.device_put(arrays, NamedSharding(mesh, PartitionSpec())), rest)
 
 
-def gather(parts: list[tuple[Tree, int]]) -> Tree:
-    """Put the results of `chunks` together again on the host, without the filling."""
+def gather(parts: list[tuple[PyTree, int]]) -> Any:
+    """Put the results of `chunks` together again on the host, as NumPy arrays, without the filling."""
     trees = [jax.tree.map(lambda x, n=n: np.asarray(x)[..., :n], tree) for tree, n in parts]
-    return jax.tree.map(lambda *xs: jnp.asarray(np.concatenate(xs, axis=-1)), *trees)
+    return jax.tree.map(lambda *xs: np.concatenate(xs, axis=-1), *trees)
 
 
-@jax.jit
-def _chosen(rows: Tree, index: Int[Array, "width"]) -> Tree:
-    """Some rows of every array; as one program, because a call for each array takes longer than a short rollout."""
-    return jax.tree.map(lambda x: x[..., index], rows)
+def _placed(mesh: Mesh, x: Array | np.ndarray, index: Int[np.ndarray, "width"]) -> Array:
+    """Some rows of an array, distributed over the devices.
+
+    The host chooses and cuts: jax would compile a program for every shape and every number of rows.
+    """
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        words = np.asarray(jax.random.key_data(x))[..., index, :]
+        return jax.random.wrap_key_data(_cut(mesh, words, words.ndim - 2))
+    values = np.asarray(x)[..., index]
+    return _cut(mesh, values, values.ndim - 1)
+
+
+def _cut(mesh: Mesh, values: np.ndarray, axis: int) -> Array:
+    return jax.device_put(values, NamedSharding(mesh, PartitionSpec(*[None] * axis, "rows")))
 
 
 def _mesh() -> Mesh:

@@ -17,7 +17,8 @@ from typing import Any, Literal, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Key
+from jax.core import Tracer
+from jaxtyping import Array, ArrayLike, Float, Int, Key
 
 from spota.sim.marginals import Constant, Marginal, Observed, is_finite, marginal_from
 from spota.sim.memory import refuse_beyond_memory
@@ -223,7 +224,18 @@ class Empirical(DomainDistribution):
 
 def repeat(domains: dict[str, Float[Array, "*sets n"]], times: int) -> dict[str, Float[Array, "*sets m"]]:
     """Each domain `times` times in a row: d₁ d₁ … d₂ d₂ …"""
-    return {name: jnp.repeat(values, times, axis=-1) for name, values in domains.items()}
+    return {name: _repeated(values, times) for name, values in domains.items()}
+
+
+def _repeated(values: Float[Array, "*sets n"], times: int) -> Float[Array, "*sets m"]:
+    if isinstance(values, Tracer):
+        return jnp.repeat(values, times, axis=-1)
+    return jnp.asarray(np.repeat(np.asarray(values), times, axis=-1))  # jax would compile a program for every shape
+
+
+def chosen(domains: Domains, index: Int[np.ndarray, "m"] | slice) -> Domains:
+    """Some of the domains, chosen on the host: jax would compile a program for every number of them."""
+    return {name: jnp.asarray(np.asarray(column)[index]) for name, column in domains.items()}
 
 
 def count(domains: Domains) -> int:

@@ -42,7 +42,7 @@ def play(env: Env, policy: HostPolicy, domains: Domains, keys: Key[Array, "n"], 
 
 def summed(
     env: Env, policy: HostPolicy, domains: Domains, keys: Key[Array, "n"]
-) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
+) -> tuple[Float[np.ndarray, "n"], Bool[np.ndarray, "n"]]:
     """The return of every rollout, and whether it survived."""
     total = np.zeros(keys.shape, np.float32)
 
@@ -51,7 +51,7 @@ def summed(
         total = total + np.asarray(step.reward)
 
     world = play(env, policy, domains, keys, see)
-    return jnp.asarray(total), world.alive
+    return total, np.asarray(world.alive)
 
 
 def recorded(

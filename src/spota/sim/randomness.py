@@ -6,6 +6,9 @@ spend most of a rollout's time here; two multiplications and three shifts a numb
 `tests/sim/test_randomness.py` measures moments, tails and correlations.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +46,23 @@ def seed_of(key: Key[Array, ""]) -> int:
     """The number that `jax.random.key` makes this key of."""
     high, low = np.asarray(jax.random.key_data(key), np.uint64)[:2]
     return int(high << np.uint64(32) | low)
+
+
+def chosen(keys: Key[Array, "*n"], index: Any) -> Key[Array, "*m"]:
+    """keys[index], on the host: jax would compile a program for every shape."""
+    return jax.random.wrap_key_data(jnp.asarray(np.asarray(jax.random.key_data(keys))[index]))
+
+
+def joined(parts: Iterable[Key[Array, "_ *n"]]) -> Key[Array, "_ *n"]:
+    """One array of keys after the other, on the host."""
+    words = np.concatenate([np.asarray(jax.random.key_data(keys)) for keys in parts])
+    return jax.random.wrap_key_data(jnp.asarray(words))
+
+
+def reshaped(keys: Key[Array, "*n"], *shape: int) -> Key[Array, "*m"]:
+    """keys.reshape(shape), on the host."""
+    words = np.asarray(jax.random.key_data(keys))
+    return jax.random.wrap_key_data(jnp.asarray(words.reshape(*shape, words.shape[-1])))
 
 
 def words(keys: Key[Array, "*n"]) -> Words:

@@ -7,11 +7,13 @@ a batch, on one device or several.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
@@ -57,11 +59,12 @@ class Step(eqx.Module):
     alive: Bool[Array, "*T n"]
 
 
-class Outcome(eqx.Module):
+@dataclass(frozen=True)
+class Outcome:
     """The return of every rollout, and whether it lasted until the time limit."""
 
-    returns: Float[Array, "n m"]
-    survived: Bool[Array, "n m"]
+    returns: Float[np.ndarray, "n m"]
+    survived: Bool[np.ndarray, "n m"]
 
 
 def returns(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n m"]) -> Outcome:
@@ -69,16 +72,15 @@ def returns(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n
     check(env, domains)
     policy = ready(env, policy)
     n, m = keys.shape
-    rows = repeat(domains, m), keys.reshape(-1)
+    rows = repeat(domains, m), randomness.reshaped(keys, -1)
     if isinstance(env, HostEnv):
         one, grouped, own = alone(policy), {name: x[None] for name, x in rows[0].items()}, rows[1][None]
-        found = host_groups.group_returns(env, acting_with, one, grouped, own)
-        total, survived = (jnp.asarray(x[0]) for x in found)
+        total, survived = (x[0] for x in host_groups.group_returns(env, acting_with, one, grouped, own))
     else:
         run: Callable = _returns_by_steps if isinstance(policy, HostPolicy) else _compiled_returns
         total, survived = run(pure(env), policy, *rows)
-    if jnp.isnan(total).any():
-        bad = int(jnp.isnan(total).argmax()) // m
+    if np.isnan(total).any():
+        bad = int(np.isnan(total).argmax()) // m
         raise ValueError(
             f"The return on domain {bad} of {env.name} is not a number; "
             "look for NaN in the policy's actions, e.g. a division by zero or a file with NaN weights."
@@ -88,7 +90,7 @@ def returns(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n
 
 def _compiled_returns(
     env: Env, policy: Policy, domains: Domains, keys: Key[Array, "n"]
-) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
+) -> tuple[Float[np.ndarray, "n"], Bool[np.ndarray, "n"]]:
     """All rollouts in chunks over the devices."""
     policy = devices.replicate(policy)
     pieces = devices.chunks((domains, keys), CHUNK)
@@ -97,7 +99,7 @@ def _compiled_returns(
 
 def _returns_by_steps(
     env: Env, policy: HostPolicy, domains: Domains, keys: Key[Array, "n"]
-) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
+) -> tuple[Float[np.ndarray, "n"], Bool[np.ndarray, "n"]]:
     from spota.sim.host_policy_rollout import summed as by_steps  # which stands on this file
 
     return by_steps(env, policy, domains, keys)

@@ -17,9 +17,11 @@ value. No bound is below the mean of the units, which too few resamples could ot
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float, Scalar
@@ -32,37 +34,54 @@ UNITS = ("pooled", "reference")
 CHUNK = 250  # resamples drawn at once, which limits the memory
 
 
+class Drawn(NamedTuple):
+    """Resamples of the m units x = mean + scale · y."""
+
+    x: Float[Array, " m"]
+    mean: Scalar
+    scale: Scalar
+    y: Float[Array, " m"]
+    shift: Float[Array, " n_b"]
+    """(Ḡᴮ − Ḡ) / scale."""
+    spread: Float[Array, " n_b"]
+    """sᴮ / scale."""
+
+
 def ucbog(
     key: Key, gaps: Float[Array, "n_G n_r"], alpha: float = 0.05, n_b: int = 1000, unit: str = "pooled"
 ) -> Scalar:
     """Basic-bootstrap upper bound, eq_UCBOG: 2 Ḡ − Q_α[Ḡᴮ]."""
-    x = _units(gaps, alpha, n_b, unit)
-    mean, scale, y = _standardised(x)
-    shift, _ = _resample(key, y, n_b)  # (Ḡᴮ − Ḡ) / scale
-    return _bound(x, mean - scale * jnp.quantile(shift, alpha))
+    return _basic(_drawn(key, gaps, alpha, n_b, unit), alpha)
+
+
+def _basic(d: Drawn, alpha: float) -> Scalar:
+    return _bound(d.x, d.mean - d.scale * jnp.quantile(d.shift, alpha))
 
 
 def percentile(
     key: Key, gaps: Float[Array, "n_G n_r"], alpha: float = 0.05, n_b: int = 1000, unit: str = "pooled"
 ) -> Scalar:
     """Percentile-bootstrap upper bound, Q_{1−α}[Ḡᴮ] (Efron 1979)."""
-    x = _units(gaps, alpha, n_b, unit)
-    mean, scale, y = _standardised(x)
-    shift, _ = _resample(key, y, n_b)
-    return _bound(x, mean + scale * jnp.quantile(shift, 1 - alpha))
+    return _percentile(_drawn(key, gaps, alpha, n_b, unit), alpha)
+
+
+def _percentile(d: Drawn, alpha: float) -> Scalar:
+    return _bound(d.x, d.mean + d.scale * jnp.quantile(d.shift, 1 - alpha))
 
 
 def bca(key: Key, gaps: Float[Array, "n_G n_r"], alpha: float = 0.05, n_b: int = 1000, unit: str = "pooled") -> Scalar:
     """Percentile bound at a level corrected for bias z₀ and acceleration a (Efron 1987)."""
-    x = _units(gaps, alpha, n_b, unit)
-    mean, scale, y = _standardised(x)
-    shift, _ = _resample(key, y, n_b)
-    below = jnp.mean(0.5 * (shift < 0) + 0.5 * (shift <= 0))  # ties count half
+    return _bca(_drawn(key, gaps, alpha, n_b, unit), alpha)
+
+
+def _bca(d: Drawn, alpha: float) -> Scalar:
+    n_b = d.shift.size
+    below = jnp.mean(0.5 * (d.shift < 0) + 0.5 * (d.shift <= 0))  # ties count half
     z_0 = ndtri(jnp.clip(below, 0.5 / n_b, 1 - 0.5 / n_b))
-    a = jnp.sum(y**3) / (6 * jnp.sum(y**2) ** 1.5)  # the jackknife's, in closed form for a mean
+    a = jnp.sum(d.y**3) / (6 * jnp.sum(d.y**2) ** 1.5)  # the jackknife's, in closed form for a mean
     z = z_0 - ndtri(alpha)
     level = jnp.where(a * z < 1, ndtr(z_0 + z / (1 - a * z)), 1.0)  # beyond the pole: the largest resample
-    return _bound(x, mean + scale * jnp.quantile(shift, level))
+    return _bound(d.x, d.mean + d.scale * jnp.quantile(d.shift, level))
 
 
 def studentized(
@@ -74,13 +93,14 @@ def studentized(
     share α count as −∞, because there are few units or most gaps are zero, the bound is +inf: such data
     do not hold one.
     """
-    x = _units(gaps, alpha, n_b, unit)
-    mean, scale, y = _standardised(x)
-    shift, spread = _resample(key, y, n_b)
-    flat = jnp.where(shift < 0, -jnp.inf, 0.0)
-    t = jnp.where(spread > 0, shift / jnp.where(spread > 0, spread, 1.0), flat)
+    return _studentized(_drawn(key, gaps, alpha, n_b, unit), alpha)
+
+
+def _studentized(d: Drawn, alpha: float) -> Scalar:
+    flat = jnp.where(d.shift < 0, -jnp.inf, 0.0)
+    t = jnp.where(d.spread > 0, d.shift / jnp.where(d.spread > 0, d.spread, 1.0), flat)
     # Without interpolation ("lower") −∞ stays −∞ instead of becoming NaN.
-    return _bound(x, mean - scale * jnp.sqrt(jnp.mean(y**2)) * jnp.quantile(t, alpha, method="lower"))
+    return _bound(d.x, d.mean - d.scale * jnp.sqrt(jnp.mean(d.y**2)) * jnp.quantile(t, alpha, method="lower"))
 
 
 def student_t(
@@ -92,8 +112,13 @@ def student_t(
     """
     del key
     x = _units(gaps, alpha, n_b, unit)
-    mean, scale, y = _standardised(x)
-    return _bound(x, mean + scale * t_quantile(x.size - 1, alpha) * jnp.std(y, ddof=1) / math.sqrt(x.size))
+    none = jnp.zeros(0)
+    return _student_t(Drawn(x, *_standardised(x), none, none), alpha)
+
+
+def _student_t(d: Drawn, alpha: float) -> Scalar:
+    m = d.x.size
+    return _bound(d.x, d.mean + d.scale * t_quantile(m - 1, alpha) * jnp.std(d.y, ddof=1) / math.sqrt(m))
 
 
 Interval = Callable[..., Scalar]
@@ -109,6 +134,15 @@ INTERVALS: dict[str, Interval] = {
 """Every method under its name; `basic` is the paper's."""
 
 
+_FORMULAS = {
+    "basic": _basic,
+    "percentile": _percentile,
+    "bca": _bca,
+    "studentized": _studentized,
+    "student_t": _student_t,
+}
+
+
 def all_intervals(
     key: Key, gaps: Float[Array, "n_G n_r"], alpha: float = 0.05, n_b: int = 1000, largest: float = math.inf
 ) -> dict[str, float]:
@@ -116,11 +150,17 @@ def all_intervals(
 
     `largest` is the gap that none can exceed, max_return − min_return: no bound does.
     """
+    found = {unit: _by_every_method(_drawn(key, gaps, alpha, n_b, unit), alpha) for unit in UNITS}
     return {
-        f"{name}_{unit}": min(float(interval(key, gaps, alpha, n_b, unit)), largest)
-        for unit in UNITS
-        for name, interval in INTERVALS.items()
+        f"{name}_{unit}": min(float(bound), largest)
+        for unit, bounds in found.items()
+        for name, bound in zip(_FORMULAS, bounds, strict=True)
     }
+
+
+@partial(jax.jit, static_argnames="alpha")  # one program instead of fifty small ones
+def _by_every_method(drawn: Drawn, alpha: float) -> tuple[Scalar, ...]:
+    return tuple(formula(drawn, alpha) for formula in _FORMULAS.values())
 
 
 def shortcomings(n_G: int, n_b: int, alpha: float) -> Iterator[str]:
@@ -152,9 +192,9 @@ def check_samples(name: str, values: Array) -> None:
     """Raise a ValueError if there are no values or some are not finite; a traced array hides the latter."""
     if values.size == 0:
         raise ValueError(f"{name} has shape {values.shape}, no sample at all; give at least one.")
-    if isinstance(values, Tracer) or bool(jnp.all(jnp.isfinite(values))):
+    bad = 0 if isinstance(values, Tracer) else int(np.sum(~np.isfinite(np.asarray(values))))
+    if not bad:
         return
-    bad = int(jnp.sum(~jnp.isfinite(values)))
     raise ValueError(
         f"{name} has {bad} NaN or infinite of {values.size} samples, and their mean has no bound; look for "
         f"rollouts that diverged, or write jnp.where(jnp.isfinite({name}), {name}, largest_possible_gap)."
@@ -170,6 +210,13 @@ def _units(gaps: Float[Array, "n_G n_r"], alpha: float, n_b: int, unit: str) -> 
     gaps = jnp.asarray(gaps)
     check_samples("gaps", gaps)
     return gaps.reshape(-1) if unit == "pooled" else gaps.mean(axis=1)
+
+
+def _drawn(key: Key, gaps: Float[Array, "n_G n_r"], alpha: float, n_b: int, unit: str) -> Drawn:
+    """Check the arguments and resample."""
+    x = _units(gaps, alpha, n_b, unit)
+    mean, scale, y = _standardised(x)
+    return Drawn(x, mean, scale, y, *_resample(key, y, n_b))
 
 
 def _standardised(x: Float[Array, " m"]) -> tuple[Scalar, Scalar, Float[Array, " m"]]:

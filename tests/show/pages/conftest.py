@@ -4,6 +4,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from run_directories import BOWL, CART_POLE, NASTY, assessed_run, spota_run, trained_run
 
@@ -57,7 +58,7 @@ def trained(place) -> Path:
 
 
 def outcome(*returns: float) -> Outcome:
-    return Outcome(jnp.array(returns)[:, None], jnp.array(returns)[:, None] > 0)
+    return Outcome(np.array(returns)[:, None], np.array(returns)[:, None] > 0)
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from spota.show.animation import ANIMATED, Recording, record
 from spota.show.pages.failures import Failed, Failures, Values, examples, traits
 from spota.show.pages.story import Story
 from spota.show.plots import varied
-from spota.sim import rollout
+from spota.sim import randomness, rollout
 from spota.sim.domain import Domains
 from spota.sim.env import Platform, Policy, Signal
 from spota.sim.host import HostEnv
@@ -194,7 +194,7 @@ def compute(
 def _try(k_domains: Key[Array, ""], k_rollouts: Key[Array, ""], env: Platform, policy: Policy, say: Tell) -> _Tried:
     say("random domains", 0.0)
     domains, keys = env.domain.sample(k_domains, DRAWN), jax.random.split(k_rollouts, DRAWN)
-    outcome = rollout.returns(env, policy, domains, keys[:, None])
+    outcome = rollout.returns(env, policy, domains, randomness.reshaped(keys, -1, 1))
     return _Tried(domains, keys, np.asarray(outcome.returns[:, 0], np.float64))
 
 
@@ -214,7 +214,10 @@ def _usual(env: Platform, tried: _Tried, explanation: attribution.Explanation | 
     typical = _Shown("typical domain", *tried.at(int(order[DRAWN // 2])))
     worst = tried.at(int(order[0]))
     if explanation is not None:
-        worst = {name: jnp.full(1, value) for name, value in explanation.worst[0].domain.items()}, typical.key
+        worst = (
+            {name: jnp.asarray([value], jnp.float32) for name, value in explanation.worst[0].domain.items()},
+            typical.key,
+        )
     return [_Shown("nominal domain", env.domain.nominal(), typical.key), typical, _Shown("worst domain found", *worst)]
 
 
