@@ -21,6 +21,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     references,
     robustness,
     rollout,
+    rows,
     steady,
     sweep,
     training,
@@ -30,7 +31,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
 
 Benchmark = Literal[
     "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "loop",
-    "memory", "recordings", "references", "robustness", "yardstick", "truth", "steady",
+    "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
 ]  # fmt: skip
 USUAL: tuple[Benchmark, ...] = ("rollout", "sweep", "profile", "training")
 
@@ -49,7 +50,7 @@ def main(
         names: What to run; `host` needs mujoco and gymnasium. Those after it take ten minutes or more each, so ask for
             them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
-        platforms: The rows of `learning`, `memory`, `recordings`, `effort`, `yardstick`, `truth` and `steady`, e.g.
+        platforms: Those of `learning`, `memory`, `recordings`, `effort`, `rows`, `yardstick`, `truth`, `steady`, e.g.
             --platforms qube.
         seeds: The seeds of `learning`, `memory`, `truth` and `steady`; by default, those that the docs have.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
@@ -57,7 +58,7 @@ def main(
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "host": _host, "imported": imported.main}
     run |= {"effort": lambda: effort.main(platforms), "loop": loop.main}
-    run |= {"references": references.main, "robustness": robustness.main}
+    run |= {"references": references.main, "robustness": robustness.main, "rows": lambda: rows.main(platforms)}
     run |= {"memory": lambda: memory.main(platforms, seeds), "recordings": lambda: recordings.main(platforms)}
     run |= {
         "yardstick": lambda: yardstick.main(platforms),

@@ -48,10 +48,6 @@ ends after a time that can be told beforehand; all of α is theirs. Chosen by co
 certificates."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's solver has in the quick preset."""
-LONGER = 2
-"""How many times its usual iterations a candidate's solver has in the tuned preset: what it finds is not lost."""
-QUICK_ROWS = 20
-"""Rollouts in an update of a reference there: ten domains need fewer than fifty."""
 ASSESSED_ON = 5
 """n_r of an assessment where domains cost: the more a reference has, the less it is too good for them alone."""
 OWN = "own"
@@ -155,9 +151,7 @@ def _training(head: Plan, env: Platform) -> dict[str, Any]:
     candidate, reference = config.solvers(head.solver, env, head.preset)
     settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate, env))
     if head.preset == "quick":
-        candidate, reference = _shortened(candidate), _with_fewer_rows(reference)
-    if head.preset == "tuned":
-        candidate = _lengthened(candidate)
+        candidate = _shortened(candidate)
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
@@ -177,8 +171,6 @@ def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, 
     _, reference = config.solvers(head.solver, env, head.preset)
     if reference == reference_solver(env):
         reference = assessing_solver(env)
-    if head.preset == "quick":
-        reference = _with_fewer_rows(reference)
     own = [layer["reference"] for _, layer in layers if _is_object(layer.get("reference"))]
     few = {"n_r": ASSESSED_ON} if head.preset == "tuned" else {}
     sizes = {**few, **_sizes(head.preset, own[-1] if own else reference, env)}
@@ -187,7 +179,6 @@ def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, 
     else:
         candidate, _ = config.solvers("default", env)
         sizes["n_c"] = sizes["n_c"] if isinstance(env, HostEnv) else default_domains(candidate)
-        candidate = _lengthened(candidate) if head.preset == "tuned" else candidate
     settings = replace(preset_settings(head.preset, env), **sizes)
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
@@ -219,18 +210,6 @@ def _shortened(solver: Any) -> Any:
         return solver
     iterations = max(1, round(QUICK_ITERATIONS * solver.iterations))
     return replace(solver, iterations=iterations)  # type: ignore[type-var]
-
-
-def _lengthened(solver: Any) -> Any:
-    """The same solver with more to do, where a gradient looks to the end of the episode."""
-    if not isinstance(solver, Analytic) or solver.horizon is not None:
-        return solver
-    return replace(solver, iterations=LONGER * solver.iterations)
-
-
-def _with_fewer_rows(solver: Any) -> Any:
-    """The same solver with an update that fits ten domains; its iterations stay."""
-    return replace(solver, rows=QUICK_ROWS) if isinstance(solver, Analytic) else solver
 
 
 def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:
