@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from spota.certify.certificate import METHODS
-from spota.policies import Architecture, Start
+from spota.policies import SMALL, Architecture, Start
 from spota.polopt import default_start
 from spota.sim.env import Platform
 from spota.sim.memory import refuse_beyond_memory
@@ -117,6 +117,9 @@ class Spota:
     trainings: int = 1
     """How often a candidate is trained, each time from another network; the best one is the candidate, and references
     may start from all of them."""
+    gain: float = SMALL
+    """The size of a new network's last layer: a small one does nothing at first, which PPO needs; gradients through a
+    simulator learn from what a policy does (docs/results.md)."""
     start: Start = "new"
     """What a candidate starts from: a new network, or one that imitates the platform's controller."""
     chunk: int | None = None
@@ -141,6 +144,10 @@ class Spota:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name}={value}: must be positive and finite; write {name}=60.")
+        if not 0 < self.gain <= 10:
+            raise ValueError(
+                f"gain={self.gain}: the size of a layer is in ]0, 10]; write gain=1, for PPO gain=0.01."
+            )
         if not 0 < self.worst_share <= 1:
             raise ValueError(f"worst_share={self.worst_share}: a share is in ]0, 1]; write worst_share=0.2.")
         _ = self.architecture  # refuses what is no network

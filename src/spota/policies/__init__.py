@@ -8,7 +8,7 @@ from spota.policies.controllers import CONTROLLERS, own_controller
 from spota.policies.energy import energy
 from spota.policies.fingerprint import fingerprint
 from spota.policies.lqr import lqr
-from spota.policies.network import FNN, Linear, fnn
+from spota.policies.network import FNN, SMALL, Linear, fnn
 from spota.policies.onnx_files import found_onnx, is_onnx, refuse_code
 from spota.policies.pd import pd
 from spota.policies.recurrent import Recurrent
@@ -24,6 +24,7 @@ from spota.text import suggest
 __all__ = [
     "CONTROLLERS",
     "FNN",
+    "SMALL",
     "Architecture",
     "Contract",
     "Linear",

@@ -13,6 +13,9 @@ from spota.policies.contract import Contract
 from spota.sim.env import Platform
 from spota.sim.memory import refuse_beyond_memory
 
+SMALL = 0.01
+"""The size of a new network's last layer, unless told otherwise."""
+
 
 class FNN(eqx.Module):
     """tanh layers on scaled observations; a tanh at the end keeps actions within [−1, 1].
@@ -73,27 +76,27 @@ class Linear(eqx.Module):
         return _save(self, path)
 
 
-def fnn(key: Key[Array, ""], env: Platform, hidden: tuple[int, ...] = (16, 16)) -> FNN:
-    """A network with orthogonal weights; the last layer is small, so that a new policy does little."""
+def fnn(key: Key[Array, ""], env: Platform, hidden: tuple[int, ...] = (16, 16), gain: float = SMALL) -> FNN:
+    """A network with orthogonal weights; unless told otherwise the last layer is small: a new policy does little."""
     if not hidden or min(hidden) < 1:
         raise ValueError(f"hidden={hidden}: give the sizes of the hidden layers, e.g. (16, 16).")
     sizes = (len(env.observations), *hidden, len(env.actions))
     needed = 4.0 * sum(a * b for a, b in pairwise(sizes))
     refuse_beyond_memory(needed, f"hidden={hidden}:", "write smaller layers")
-    weights, biases = _orthogonal(key, sizes)
+    weights, biases = _orthogonal(key, sizes, gain)
     return FNN(weights, biases, Contract.of(env))
 
 
-@partial(jax.jit, static_argnames="sizes")
+@partial(jax.jit, static_argnames=("sizes", "gain"))
 def _orthogonal(
-    key: Key[Array, ""], sizes: tuple[int, ...]
+    key: Key[Array, ""], sizes: tuple[int, ...], gain: float
 ) -> tuple[tuple[Float[Array, "_ _"], ...], tuple[Float[Array, "_"], ...]]:
     """Weights and biases of new layers."""
     orthogonal = jax.nn.initializers.orthogonal()
-    gains = (*(1.0 for _ in sizes[2:]), 0.01)
+    gains = (*(1.0 for _ in sizes[2:]), gain)
     weights = tuple(
-        gain * orthogonal(k, (out, into))
-        for k, gain, into, out in zip(jax.random.split(key, len(gains)), gains, sizes[:-1], sizes[1:], strict=True)
+        size * orthogonal(k, (out, into))
+        for k, size, into, out in zip(jax.random.split(key, len(gains)), gains, sizes[:-1], sizes[1:], strict=True)
     )
     return weights, tuple(jnp.zeros(size) for size in sizes[1:])
 

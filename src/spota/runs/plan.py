@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spota.certify.settings import Spota
-from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, default_hidden, reference_solver
+from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, default_gain, default_hidden, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.optimizer import refuse_memory
 from spota.polopt.solve import Optimizer
@@ -161,7 +161,7 @@ def _sizes(preset: str, solver: Any, env: Platform) -> dict[str, Any]:
         return HOST_SIZES[preset]
     many, few = SIZES[preset]
     if isinstance(solver, Analytic):
-        ours = {"hidden": default_hidden(solver), "trainings": TRAININGS}
+        ours = {"hidden": default_hidden(solver), "gain": default_gain(solver), "trainings": TRAININGS}
         return many if preset == "paper" else {**many, **ours}
     return many if is_optimal(solver) else few
 
