@@ -82,7 +82,8 @@ def trained_candidate(
         init = _imitation(run, iteration, key, architecture, imitation)
 
     def make(watch: Watch) -> Arrays:
-        found = find_candidate(key, run.env, run.candidate_solver, n_c, init, watch, architecture, s.trainings)
+        solver = run.solver(run.candidate_solver, iteration, "candidate")
+        found = find_candidate(key, run.env, solver, n_c, init, watch, architecture, s.trainings)
         return {**found.solved.to_arrays(), **to_arrays(dict(found.rivals))}
 
     like = new_network(key, run.env, architecture) if init is None else init
