@@ -40,6 +40,13 @@ def positional(metavar: str) -> Any:
 
 
 SeedFlag = Annotated[int | None, flag("0", "N", about="The same seed gives the same result.")]
+OnFlag = Annotated[
+    str | None,
+    flag(
+        "in this process", "ray|ray:N|ray://HOST:PORT",
+        about="Let workers of a Ray cluster work: on this machine's cores, on N of them, or on a cluster that runs.",
+    ),
+]  # fmt: skip
 ResumeFlag = Annotated[
     Path | None, flag("none", "DIR", about="A run directory to go on with; nothing else needs to be said.")
 ]

@@ -1,0 +1,22 @@
+"""The same function for many arguments, each a task."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from spota.cluster.engine import Engine
+from spota.cluster.jobs import Hear, results
+from spota.cluster.worker import Say
+
+
+def called(
+    engine: Engine, function: Callable[..., Any], arguments: Mapping[str, tuple[Any, ...]], hear: Hear, cores: int = 1
+) -> Iterator[tuple[str, Any]]:
+    """function(*arguments) under the names of the arguments, in the order in which they end."""
+    shared = engine.share(_call, function)
+    for name, done in results(engine, shared, arguments, cores, hear):
+        yield name, done.value
+
+
+def _call(function: Callable[..., Any], own: tuple[Any, ...], say: Say) -> Any:
+    del say
+    return function(*own)
