@@ -6,6 +6,7 @@ from typing import Any
 from spota.cluster.engine import Engine
 from spota.cluster.jobs import Hear, results
 from spota.cluster.worker import Say
+from spota.sim import compiled
 
 
 def called(
@@ -19,4 +20,5 @@ def called(
 
 def _call(function: Callable[..., Any], own: tuple[Any, ...], say: Say) -> Any:
     del say
+    compiled.keep_programs()
     return function(*own)

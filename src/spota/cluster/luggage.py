@@ -51,13 +51,13 @@ def packed_for(content: bytes, elsewhere: bool) -> Luggage:
 
 def unpack(given: Luggage) -> None:
     """Let imports find it in this process."""
-    from spota.sim.objects import execute_file  # which imports jax
-
     places = {root: _extracted(given.packed[root]) if given.packed else Path(root) for root in given.roots}
     for place in places.values():
         if str(place) not in sys.path:
             sys.path.append(str(place))
     for file in map(Path, given.files):
+        from spota.sim.objects import execute_file  # which imports jax
+
         execute_file(places[str(file.parent)] / file.name)
     with contextlib.suppress(OSError):
         os.chdir(next(iter(places.values()), given.home) if given.packed else given.home)

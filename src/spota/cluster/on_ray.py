@@ -8,6 +8,7 @@ import logging
 import os
 import pickle
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ KNOCK = 5.0
 @contextlib.contextmanager
 def connected(address: Address, cores: int = 1) -> Iterator["RayEngine"]:
     """The engine; a cluster of our own ends with it."""
-    ray = _installed()
+    ray = _installed(address)
     ours = not ray.is_initialized()
     if ours:
         _start(ray, address, cores)
@@ -151,7 +152,15 @@ def _work(shared: Shared, own: bytes, cores: int, name: str, ear: Any) -> Outcom
     return work(shared, own, cores, lambda said: ear.hear.remote(name, said))
 
 
-def _installed() -> Any:
+def _installed(address: Address) -> Any:
+    """Ray, which reads its environment when it is imported: nobody hears of its use, and nobody reaches this machine.
+
+    Without the third variable its ports are open on every network of a machine, as a cluster of several needs it.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if address.is_local and "ray" not in sys.modules:
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
         import ray.exceptions
@@ -162,8 +171,6 @@ def _installed() -> Any:
 
 def _start(ray: Any, address: Address, cores: int) -> None:
     """Begin a cluster on this machine, which nobody else can reach, or become a client of another."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address.is_local:

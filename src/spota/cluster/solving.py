@@ -25,6 +25,7 @@ from spota.files.blocks import SECONDS, Arrays, from_arrays, to_arrays
 from spota.polopt.optimizer import Progress, Solution, Watch
 from spota.polopt.rows import Score
 from spota.polopt.solver import AnySolver, as_solver
+from spota.sim import compiled
 from spota.sim.env import Platform
 from spota.sim.host import HostEnv
 
@@ -103,7 +104,8 @@ class Mapped:
 
 
 def solve_piece(common: tuple[AnySolver, Platform], own: dict[str, Any], say: Say) -> Arrays:
-    """The problems of one task, in a worker."""
+    """The problems of one task, in a worker; what one has compiled, the others of its machine load."""
+    compiled.keep_programs()
     solver, env = common
     keys, domains, inits = jax.tree.map(jnp.asarray, (own["keys"], own["domains"], own["inits"]))
     found = as_solver(solver)(jax.random.wrap_key_data(keys), env, domains, inits, seldom(say))

@@ -7,7 +7,6 @@ import hashlib
 import os
 import pickle
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -65,19 +64,10 @@ def _common(shared: Shared) -> tuple[Callable[..., Any], Any]:
     digest = hashlib.sha256(shared.content).hexdigest()
     if digest not in _known:
         luggage.unpack(shared.luggage)
-        _keep_programs()
         while len(_known) >= REMEMBERED:
             _known.pop(next(iter(_known)))
         _known[digest] = pickle.loads(shared.content)
     return _known[digest]
-
-
-def _keep_programs() -> None:
-    """What one worker of a machine has compiled, the others load; a command that ran here before counts, too."""
-    if "jax" not in sys.modules:
-        from spota.sim import compiled
-
-        compiled.keep_programs()
 
 
 def _in_words(error: BaseException) -> str:
