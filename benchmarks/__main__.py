@@ -31,7 +31,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
 
 Benchmark = Literal[
     "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "loop",
-    "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
+    "cluster", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
 ]  # fmt: skip
 USUAL: tuple[Benchmark, ...] = ("rollout", "sweep", "profile", "training")
 
@@ -65,7 +65,7 @@ def main(
         "truth": lambda: truth.main(platforms, presets or ("quick",), seeds),
         "steady": lambda: steady.main(platforms, presets, seeds),
     }
-    run |= {"training": lambda: training.main(limit)}
+    run |= {"training": lambda: training.main(limit), "cluster": _cluster}
     run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS)}
     for name in names:
         run[name]()
@@ -76,6 +76,12 @@ def _host() -> None:
 
     host.main()
     host_gym.main()
+
+
+def _cluster() -> None:
+    from benchmarks import cluster  # which needs Ray
+
+    cluster.main()
 
 
 tyro.cli(main)

@@ -170,6 +170,6 @@ def test_code_of_ones_own_travels(elsewhere, tmp_path, monkeypatch):
 
 def test_a_directory_that_is_too_large_stays(tmp_path, monkeypatch):
     (tmp_path / "large.bin").write_bytes(bytes(100))
-    monkeypatch.setattr(luggage, "LARGEST", 50)
+    monkeypatch.setattr(luggage, "LARGEST", 50.0)
     with pytest.raises(ValueError, match="has more than 50 bytes.*a directory of its own"):
         luggage._archive(tmp_path)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ Handle = Any
 """A task that was submitted, as the engine knows it."""
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs functions elsewhere."""
 

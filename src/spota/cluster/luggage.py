@@ -19,7 +19,7 @@ from types import ModuleType
 
 from spota.sim.memory import in_units
 
-LARGEST = 50_000_000
+LARGEST = 5e7
 """Bytes that a directory with code may have."""
 LEFT = ("__pycache__", "runs", "site", "node_modules", "venv")
 """Directories that stay, as hidden ones do."""

@@ -19,7 +19,7 @@ from spota.cluster.machine import Machine, differences, refusal, this_machine
 from spota.cluster.worker import Shared, work
 from spota.sim.memory import in_units
 
-MEMORY = 1_000_000_000
+MEMORY = 1e9
 """Bytes that a worker needs, about: jax, its programs and a small platform."""
 STORE = 100_000_000
 """Bytes of a local cluster's object store; what travels is small."""
@@ -64,7 +64,7 @@ class RayEngine:
 
     def submit(self, name: str, shared: Any, own: Any, cores: int) -> Handle:
         """One task; what is its own travels with it."""
-        options = {"num_cpus": cores, "memory": MEMORY, "name": name}
+        options = {"num_cpus": cores, "memory": int(MEMORY), "name": name}
         return self._task.options(**options).remote(shared, self._pickled(own), cores, name, self._ear)
 
     def wait(self, handles: Sequence[Handle], seconds: float) -> list[tuple[Handle, Outcome]]:
@@ -205,7 +205,7 @@ def _room(nodes: list[dict[str, Any]], cores: int) -> int:
     there = [(node["Resources"].get("CPU", 0), node["Resources"].get("memory", 0)) for node in nodes]
     room = sum(min(int(cpus // cores), int(memory // MEMORY)) for cpus, memory in there)
     if room == 0:
-        words = ", ".join(f"{cpus:g} cores and {in_units(memory)}" for cpus, memory in there)
+        words = ", ".join(f"{cpus:g} cores and {in_units(float(memory))}" for cpus, memory in there)
         raise ValueError(
             f"No machine of the cluster has room for a worker, which needs {cores} core{'s' if cores > 1 else ''} and "
             f"{in_units(MEMORY)}: there are {words}."

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -131,10 +131,10 @@ def seldom(say: Say, every: float = EVERY) -> Watch:
 
 def joined(parts: list[Arrays], inits: Any) -> Solution:
     """The solution of all problems; `evaluated_at` has no axis over them."""
-    zero = jnp.zeros(())
+    zero, curve = jnp.zeros(()), jnp.zeros((1, 1))
     score = Score(zero, zero)
-    like = Solution(inits, score, score, zero, zero, zero, zero)  # only its structure counts
-    found = [from_arrays(arrays, cast(Any, like)) for arrays in parts]
+    like = Solution(inits, score, score, curve, curve, zero[None], jnp.zeros(1, bool))  # only its structure counts
+    found = [from_arrays(arrays, like) for arrays in parts]
     many = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *found)
     return eqx.tree_at(lambda s: s.evaluated_at, many, found[0].evaluated_at)
 
