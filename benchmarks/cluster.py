@@ -11,11 +11,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from benchmarks import cluster_model
-from benchmarks.cluster_model import DURATIONS, REFERENCES, WORKERS, Costs, predicted, simulated
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import cluster_model
+from benchmarks.cluster_model import DURATIONS, REFERENCES, WORKERS, Costs, predicted, simulated
 from spota.cluster.address import Address
 from spota.cluster.jobs import results
 from spota.cluster.on_ray import RayEngine, connected
@@ -53,9 +53,10 @@ def main() -> None:
     costs = Costs(start, compiling, per_task, no_ops / NO_OPS)
     _table(console, "What Ray costs on this machine", {
         "to begin": f"{start:.1f} s", "two workers begin": f"{first:.1f} s",
-        "a task beside its work": f"{1e3 * costs.task:.0f} ms", "the driver, per result": f"{1e3 * costs.driver:.0f} ms",
+        "a task beside its work": f"{1e3 * costs.task:.0f} ms",
+        "the driver, per result": f"{1e3 * costs.driver:.0f} ms",
         "jax, and compiling a reference of the Cart-Pole": f"{compiling:.1f} s", **sizes,
-        "20 references of 10 s on two workers": f"{ratio:.3f} × ideal, at most {LIMIT}: {'yes' if ratio <= LIMIT else 'NO'}",
+        "20 references of 10 s on two workers": f"{ratio:.3f} × ideal, {'fine' if ratio <= LIMIT else 'TOO MUCH'}",
     })  # fmt: skip
     checked = {workers: simulated(REFERENCES, workers, DURATIONS["10 s"], costs) for workers in CHECKED}
     _scaling(console, costs, checked)
@@ -119,7 +120,9 @@ def _table(console: Console, title: str, rows: dict[str, str]) -> None:
 
 
 def _scaling(console: Console, costs: Costs, checked: dict[int, float]) -> None:
-    table = Table("workers", *DURATIONS, "virtual workers, 10 s", title=f"Seconds until {REFERENCES} references are there")
+    table = Table(
+        "workers", *DURATIONS, "virtual workers, 10 s", title=f"Seconds until {REFERENCES} references are there"
+    )
     for workers in WORKERS:
         model = (f"{predicted(REFERENCES, workers, duration, costs):,.0f}" for duration in DURATIONS.values())
         table.add_row(str(workers), *model, f"{checked[workers]:.0f}" if workers in checked else "")

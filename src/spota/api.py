@@ -137,9 +137,9 @@ def assess(
     told_of_clipping = clipping_warning(platform, found, name or "the policy")
     if told_of_clipping:
         warnings.warn(told_of_clipping, stacklevel=2)
-    source: dict[str, Any] = {"policy": name, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
-    source["tasks"] = tasks_on(workers)
-    head = _head(env, platform, algo="assess", preset=preset, solver=solver, seed=seed, **source)
+    source = {"policy": name, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
+    usual = {"algo": "assess", "preset": preset, "solver": solver, "seed": seed, "tasks": tasks_on(workers)}
+    head = _head(env, platform, **usual, **source)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     plan = _complete(head, platform, given, flag_tables(beta))
     display = _shown(progress, plan, platform, listener)

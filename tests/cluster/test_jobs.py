@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from in_process import InProcess
+
 from spota.cluster import cores, luggage
 from spota.cluster.address import Address, parsed
 from spota.cluster.connecting import engine_on, tasks_on
@@ -14,6 +14,8 @@ from spota.cluster.jobs import MOST_LOSSES, AtWork, Finished, TaskError, WorkerL
 from spota.cluster.machine import differences, refusal, this_machine
 from spota.cluster.on_ray import _room
 from spota.cluster.tasks import Tasks, cut
+
+JOBS = {"a": 1, "b": 2, "c": 3}
 
 
 def double(common, own, say):
@@ -29,7 +31,7 @@ def work(engine, jobs, hear=lambda _: None, common=None):
 
 def test_what_is_lost_is_asked_for_again_and_told():
     news, engine = [], InProcess(lose=lambda name, attempt: name == "b" and attempt < 3)
-    found = {name: done.value for name, done in work(engine, {"a": 1, "b": 2, "c": 3}, news.append)}
+    found = {name: done.value for name, done in work(engine, JOBS, news.append)}
     assert found == {"a": 2, "b": 4, "c": 6}
     assert [n.losses for n in news if isinstance(n, WorkerLost)] == [1, 2]
     assert {n.task: n.losses for n in news if isinstance(n, Finished)} == {"a": 0, "b": 2, "c": 0}
@@ -48,15 +50,15 @@ def test_a_task_that_kills_its_workers_ends_it():
 
 def test_a_task_that_raises_ends_it_and_what_came_before_was_given():
     engine, found = InProcess(), {}
+    arriving = ((name, found.setdefault(name, done.value)) for name, done in work(engine, JOBS, common=2))
     with pytest.raises(TaskError, match="2 cannot be doubled") as raised:
-        for name, done in work(engine, {"a": 1, "b": 2, "c": 3}, common=2):
-            found[name] = done.value
+        list(arriving)
     assert found == {"a": 2} and engine.cancelled == ["c"] and raised.value.task == "b"
 
 
 def test_who_stops_listening_cancels_the_rest():
     engine = InProcess()
-    arriving = work(engine, {"a": 1, "b": 2, "c": 3})
+    arriving = work(engine, JOBS)
     next(arriving)
     arriving.close()
     assert engine.cancelled == ["b", "c"]

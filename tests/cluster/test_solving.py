@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from in_process import InProcess
 
 import spota
 from halving import Halving
 from host_point_mass import HostPointMass
-from in_process import InProcess
 from spota.certify.events import Solving
 from spota.cluster import connecting
 from spota.cluster.jobs import AtWork
@@ -42,7 +42,8 @@ def same(left, right):
 
 
 def wander(key, env, domains, start):
-    """A solver of one problem, whose result depends on everything that it is given."""
+    """A solver of one problem, whose result depends on key, domains and start."""
+    del env
     if domains["planet"].sum() < 0:
         raise ValueError("no such planet.")
     step = 0.1 * jax.random.normal(key) + 0.01 * domains["planet"].mean()
@@ -111,7 +112,7 @@ def test_a_worker_does_not_say_everything():
 
 def planned(tasks: Tasks | None) -> Plan:
     tables = {"spota": TINY, "candidate": Halving(2), "reference": Halving(3)}
-    return complete(Plan("catapult", solver="own", tasks=tasks), ENV, [("here", tables)])
+    return complete(Plan("catapult", preset="quick", tasks=tasks), ENV, [("here", tables)])
 
 
 def certificates(directory: Path) -> bytes:
@@ -121,7 +122,7 @@ def certificates(directory: Path) -> bytes:
 def test_a_run_is_the_same_with_losses_and_after_an_interruption(tmp_path):
     plan = planned(Tasks())
     drive(plan, ENV, tmp_path / "a", engine=InProcess(), page=False)
-    loses = InProcess(lose=lambda name, i: i == 1)
+    loses = InProcess(lose=lambda _, i: i == 1)
     drive(plan, ENV, tmp_path / "b", engine=loses, page=False)
 
     class Stopped(InProcess):
@@ -198,6 +199,7 @@ def test_a_simulator_that_raises_names_its_domain():
     problems = {name: column.reshape(4, 1) for name, column in domains.items()}
     problems["mass"] = jnp.array([[0.7], [0.8], [1.4], [0.9]])
     policies = eqx.filter_vmap(lambda key: spota.fnn(key, env, (2,)))(jax.random.split(jax.random.key(0), 4))
-    mapped = Mapped(lambda key, env, domains, start: start, "references", InProcess(), Tasks())
-    with pytest.raises(ValueError, match=r"broke on domain .*mass=1.4.*the rope is torn.*\. It was problem 3 of references\."):
+    mapped = Mapped(lambda *given: given[-1], "references", InProcess(), Tasks())
+    words = r"broke on domain .*mass=1.4.*the rope is torn.*\. It was problem 3 of references\."
+    with pytest.raises(ValueError, match=words):
         mapped(jax.random.split(jax.random.key(0), 4), env, problems, policies)

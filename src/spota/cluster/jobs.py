@@ -111,8 +111,8 @@ def results(
 def _refuse_deadly(name: str, outcome: Lost, losses: int) -> None:
     if losses >= MOST_LOSSES:
         raise ValueError(
-            f"{name} was lost with {losses} workers, the last time because {outcome.why}; if a worker needs more memory "
-            "than it gets, use fewer of them on a machine, e.g. --set tasks.cores=2."
+            f"{name} was lost with {losses} workers, the last time because {outcome.why}; if a worker needs more "
+            "memory than it gets, use fewer of them on a machine, e.g. --set tasks.cores=2."
         )
 
 
