@@ -30,6 +30,8 @@ class Lost:
     why: str
 
 
+HANGS = "hangs"
+"""The last word of a worker whose simulator does not answer."""
 Outcome = Done | Failed | Lost
 Said = tuple[str, dict[str, Any]]
 """The name of a task, and what its worker says about it."""

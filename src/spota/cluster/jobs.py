@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from spota.cluster.engine import Done, Engine, Failed, Lost
+from spota.cluster.engine import HANGS, Done, Engine, Failed, Lost
 
 LOOK = 0.5
 """Seconds after which it is told how things stand, even if nothing has ended."""
@@ -80,35 +79,37 @@ def results(
     A task that raises ends everything with its own words; what was finished before was given on.
     """
     losses: Counter[str] = Counter()
-    workers: dict[str, str] = {}
+    said: dict[str, dict[str, Any]] = {}
     running = {engine.submit(name, shared, own, cores): name for name, own in jobs.items()}
-    finished = before
     try:
         while running:
-            for handle, outcome in engine.wait(list(running), LOOK):
+            ended = engine.wait(list(running), LOOK)
+            for name, words in engine.heard():
+                said[name] = {**said.get(name, {}), **words}
+                follow(name, words)
+            for handle, outcome in ended:
                 name = running.pop(handle)
-                workers.pop(name, None)
-                if isinstance(outcome, Failed):
-                    raise TaskError(name, outcome.text)
-                if isinstance(outcome, Lost):
-                    losses[name] += 1
-                    hear(WorkerLost(name, outcome.why, losses[name]))
-                    _refuse_deadly(name, outcome, losses[name])
-                    running[engine.submit(name, shared, jobs[name], cores)] = name
-                else:
+                last = said.pop(name, {})
+                if isinstance(outcome, Done):
                     yield name, outcome
-                    finished += 1
                     hear(Finished(name, outcome.worker, outcome.seconds, losses[name]))
-            for name, said in engine.heard():
-                if name in running.values():
-                    workers[name] = said.get("worker", workers.get(name, ""))
-                    follow(name, said)
-            hear(AtWork(finished, before + len(jobs), tuple(workers.values()), losses.total()))
+                    continue
+                losses[name] += 1
+                _refuse_hopeless(name, outcome, last, losses[name])
+                hear(WorkerLost(name, _why(outcome), losses[name]))
+                running[engine.submit(name, shared, jobs[name], cores)] = name
+            busy = tuple(said[name]["worker"] for name in running.values() if "worker" in said.get(name, {}))
+            hear(AtWork(before + len(jobs) - len(running), before + len(jobs), busy, losses.total()))
     finally:
         engine.cancel(list(running))
 
 
-def _refuse_deadly(name: str, outcome: Lost, losses: int) -> None:
+def _refuse_hopeless(name: str, outcome: Failed | Lost, last: Mapping[str, Any], losses: int) -> None:
+    """What would fail again: a task that raised, that hung until its worker gave up, or that kills every worker."""
+    if isinstance(outcome, Failed):
+        raise TaskError(name, outcome.text)
+    if HANGS in last:
+        raise TaskError(name, last[HANGS])
     if losses >= MOST_LOSSES:
         raise ValueError(
             f"{name} was lost with {losses} workers, the last time because {outcome.why}; if a worker needs more "
@@ -116,7 +117,5 @@ def _refuse_deadly(name: str, outcome: Lost, losses: int) -> None:
         )
 
 
-def all_results(*arguments: Any, **others: Any) -> dict[str, Done]:
-    """The same, when all have ended."""
-    with closing(results(*arguments, **others)) as arriving:
-        return dict(arriving)
+def _why(outcome: Failed | Lost) -> str:
+    return outcome.why if isinstance(outcome, Lost) else outcome.text

@@ -7,19 +7,23 @@ import hashlib
 import os
 import pickle
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from spota.cluster import cores, luggage
-from spota.cluster.engine import Done, Failed, Outcome
+from spota.cluster.engine import HANGS, Done, Failed, Outcome
 from spota.cluster.luggage import Luggage
 from spota.cluster.machine import differences, refusal, this_machine
 
 Say = Callable[[dict[str, Any]], None]
 REMEMBERED = 4
 """How much common knowledge a worker keeps: with the same objects, nothing is compiled again."""
+
+LAST_WORDS = 2.0
+"""Seconds until what a worker says has arrived."""
 
 _known: dict[str, tuple[Callable[..., Any], Any]] = {}
 
@@ -45,14 +49,15 @@ def work(shared: Shared, own: bytes, wanted: int, say: Say) -> Outcome:
     if different:
         return Failed(refusal(this_machine().host, different), worker_name())
     say({"worker": worker_name()})
-    return answer(shared, own, say)
+    return _answer(shared, own, say)
 
 
-def answer(shared: Shared, own: bytes, say: Say) -> Outcome:
+def _answer(shared: Shared, own: bytes, say: Say) -> Outcome:
     """What the function returns for this task, or what it raised."""
     begun = time.monotonic()
     try:
         function, common = _common(shared)
+        _watch_over(say)
         value = function(common, pickle.loads(own), say)
     except (Exception, SystemExit) as error:
         return Failed(_in_words(error), worker_name())
@@ -68,6 +73,18 @@ def _common(shared: Shared) -> tuple[Callable[..., Any], Any]:
             _known.pop(next(iter(_known)))
         _known[digest] = pickle.loads(shared.content)
     return _known[digest]
+
+
+def _watch_over(say: Say) -> None:
+    """A simulator that hangs where nothing can interrupt it ends this worker, which says why before."""
+
+    def last_words(text: str) -> None:
+        say({HANGS: text})
+        time.sleep(LAST_WORDS)
+
+    watchdog = sys.modules.get("spota.sim.watchdog")
+    if watchdog is not None:  # else nobody simulates
+        watchdog.end_commands(last_words, 1)
 
 
 def _in_words(error: BaseException) -> str:
