@@ -85,8 +85,9 @@ def results(
         while running:
             ended = engine.wait(list(running), LOOK)
             for name, words in engine.heard():
-                said[name] = {**said.get(name, {}), **words}
-                follow(name, words)
+                if name in running.values():  # what comes late is about a task that has ended
+                    said[name] = {**said.get(name, {}), **words}
+                    follow(name, words)
             for handle, outcome in ended:
                 name = running.pop(handle)
                 last = said.pop(name, {})
