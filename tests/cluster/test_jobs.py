@@ -1,5 +1,7 @@
 """Tasks until all are done, on an engine without Ray; and the small things around them."""
 
+import dataclasses
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -7,13 +9,16 @@ from pathlib import Path
 import pytest
 from in_process import InProcess
 
-from spota.cluster import cores, luggage
+from spota.cluster import cores, luggage, worker
 from spota.cluster.address import Address, parsed
 from spota.cluster.connecting import engine_on, tasks_on
+from spota.cluster.engine import Done, Failed
 from spota.cluster.jobs import MOST_LOSSES, AtWork, Finished, TaskError, WorkerLost, results
 from spota.cluster.machine import differences, refusal, this_machine
 from spota.cluster.on_ray import _room
 from spota.cluster.tasks import Tasks, cut
+from spota.cluster.worker import Shared
+from spota.sim import watchdog
 
 JOBS = {"a": 1, "b": 2, "c": 3}
 
@@ -134,6 +139,26 @@ def test_without_ray_it_says_what_to_install(monkeypatch):
         engine_on("ray", Tasks()).__enter__()
 
 
+def shared(function, common):
+    content = pickle.dumps((function, common))
+    return Shared(content, luggage.packed_for(content, elsewhere=False), this_machine().versions)
+
+
+def test_a_worker_answers_with_a_value_or_a_sentence(monkeypatch):
+    monkeypatch.setattr(watchdog.WATCH, "end", None)
+    monkeypatch.setattr(cores, "take_cores", lambda _: None)
+    said: list = []
+    done = worker.work(shared(double, 3), pickle.dumps(2), 1, said.append)
+    assert isinstance(done, Done) and done.value == 4 and said[0]["worker"] == done.worker
+    failed = worker.work(shared(double, 3), pickle.dumps(3), 1, said.append)
+    assert isinstance(failed, Failed) and failed.text == "3 cannot be doubled."
+    failed = worker.work(shared(double, 3), pickle.dumps(None), 1, said.append)
+    assert isinstance(failed, Failed) and failed.text.startswith("TypeError: unsupported operand")
+    other = dataclasses.replace(shared(double, 3), versions={"jax": "0.1"})
+    refused = worker.work(other, pickle.dumps(2), 1, said.append)
+    assert isinstance(refused, Failed) and "cannot work for this machine: jax is" in refused.text
+
+
 READING = """
 import pickle, sys
 from spota.cluster import luggage
@@ -151,8 +176,6 @@ class Robot:
 
 @pytest.mark.parametrize("elsewhere", [True, False])
 def test_code_of_ones_own_travels(elsewhere, tmp_path, monkeypatch):
-    import pickle
-
     from spota.sim.objects import named
 
     monkeypatch.chdir(tmp_path)
