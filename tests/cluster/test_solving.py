@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -179,7 +180,7 @@ def test_those_who_listen_hear_who_is_at_work(monkeypatch):
     monkeypatch.setattr(connecting, "parsed", lambda _: None)
     monkeypatch.setattr(spota.api, "engine_on", lambda *_: nullcontext(InProcess()))
     heard: list = []
-    solvers = {"candidate": Halving(2), "reference": Halving(3)}
+    solvers: dict[str, Any] = {"candidate": Halving(2), "reference": Halving(3)}
     found = spota.train("catapult", settings=TINY, workers="ray", listener=heard.append, **solvers)
     assert any(isinstance(event, AtWork) for event in heard) and any(isinstance(event, Solving) for event in heard)
     alone = spota.train("catapult", settings=TINY, **solvers)

@@ -1,6 +1,7 @@
 """The same function for many arguments, each a task."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from typing import Any
 
 from spota.cluster.engine import Engine
@@ -11,11 +12,12 @@ from spota.sim import compiled
 
 def called(
     engine: Engine, function: Callable[..., Any], arguments: Mapping[str, tuple[Any, ...]], hear: Hear, cores: int = 1
-) -> Iterator[tuple[str, Any]]:
+) -> Generator[tuple[str, Any], None, None]:
     """function(*arguments) under the names of the arguments, in the order in which they end."""
     shared = engine.share(_call, function)
-    for name, done in results(engine, shared, arguments, cores, hear):
-        yield name, done.value
+    with closing(results(engine, shared, arguments, cores, hear)) as arriving:
+        for name, done in arriving:
+            yield name, done.value
 
 
 def _call(function: Callable[..., Any], own: tuple[Any, ...], say: Say) -> Any:

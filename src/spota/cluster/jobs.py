@@ -1,7 +1,7 @@
 """Tasks until all are done: what arrives is given on at once, and what is lost with a worker is asked for again."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ def results(
     hear: Hear,
     follow: Follow = lambda *_: None,
     before: int = 0,
-) -> Iterator[tuple[str, Done]]:
+) -> Generator[tuple[str, Done], None, None]:
     """What each task gives, in the order in which they end; `before` of them were finished already.
 
     A task that raises ends everything with its own words; what was finished before was given on.

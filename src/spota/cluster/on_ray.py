@@ -129,7 +129,7 @@ class RayEngine:
         from ray import cloudpickle
 
         try:
-            return cloudpickle.dumps(what)
+            return cloudpickle.dumps(what)  # type: ignore[reportPrivateImportUsage]
         except (TypeError, AttributeError, ValueError, pickle.PicklingError) as error:
             raise ValueError(f"Something cannot be sent to workers: {error}. Build it where it is used.") from error
 

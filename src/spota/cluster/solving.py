@@ -40,7 +40,7 @@ class Kept:
     """Where finished tasks are kept: nowhere, unless there is a run directory."""
 
     read: Callable[[str], Arrays | None] = lambda _: None
-    write: Callable[[str, Arrays], None] = lambda *_: None
+    write: Callable[[str, Arrays], object] = lambda *_: None
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,11 @@
 """Where the problems of a run are solved: in this process, or by workers, whose finished tasks the run keeps."""
 
-from collections.abc import Callable
-
 from spota.certify.events import Listener
 from spota.certify.procedure import Spread, together
 from spota.cluster.engine import Engine
 from spota.cluster.jobs import AtWork, Finished, News, WorkerLost
 from spota.cluster.solving import Kept, Mapped
 from spota.cluster.tasks import Tasks
-from spota.files.blocks import Arrays
 from spota.polopt.solve import Solution
 from spota.polopt.solver import AnySolver, Solver
 from spota.runs.directory import Run
@@ -20,17 +17,13 @@ def spread_of(tasks: Tasks | None, engine: Engine | None, run: Run | None, liste
         return together
     if engine is None:
         return _nobody
-    kept = Kept() if run is None else Kept(run.kept, _writing(run))
+    kept = Kept() if run is None else Kept(run.kept, run.keep)
     warn = _ignored if run is None else run.warn
 
     def spread(solver: AnySolver, block: str) -> Solver:
         return Mapped(solver, block, engine, tasks, kept, lambda news: _note(news, run, listener), warn)
 
     return spread
-
-
-def _writing(run: Run) -> Callable[[str, Arrays], None]:
-    return lambda name, arrays: run.keep(name, arrays)
 
 
 def _note(news: News, run: Run | None, listener: Listener | None) -> None:
