@@ -29,7 +29,8 @@ from spota.polopt import reference_solver
 FIGURE = Path("docs/images/cluster-scaling.png")
 LIMIT = 1.15
 """Times the ideal time that 20 references of 10 s may take on two workers."""
-SLEEPING = {"references": 20, "seconds": 10.0, "workers": 2}
+NAPS, NAP, WORKING = 20, 10.0, 2
+"""References, their seconds, and workers."""
 NO_OPS = 200
 CHECKED = (256, 128, 64, 32)
 
@@ -42,22 +43,20 @@ def nap(common: Any, own: float, say: Any) -> None:
 
 def main() -> None:
     console, begun = Console(), time.monotonic()
-    with connected(Address(workers=SLEEPING["workers"])) as engine:
+    with connected(Address(workers=WORKING)) as engine:
         start = time.monotonic() - begun
-        first = _took(engine, 2, 0.0)
-        no_ops = _took(engine, NO_OPS, 0.0)
-        ratio = _ratio(engine)
-        compiling = _first_reference(engine)
-        sizes = _sizes(engine)
-    per_task = max(no_ops * SLEEPING["workers"] / NO_OPS, 1e-3)
-    costs = Costs(start, compiling, per_task, no_ops / NO_OPS)
-    _table(console, "What Ray costs on this machine", {
-        "to begin": f"{start:.1f} s", "two workers begin": f"{first:.1f} s",
-        "a task beside its work": f"{1e3 * costs.task:.0f} ms",
-        "the driver, per result": f"{1e3 * costs.driver:.0f} ms",
-        "jax, and compiling a reference of the Cart-Pole": f"{compiling:.1f} s", **sizes,
-        "20 references of 10 s on two workers": f"{ratio:.3f} × ideal, {'fine' if ratio <= LIMIT else 'TOO MUCH'}",
-    })  # fmt: skip
+        console.print(
+            f"Ray begins: {start:.1f} s; then its first {WORKING} workers: {_took(engine, WORKING, 0.0):.1f} s."
+        )
+        no_ops = _took(engine, NO_OPS, 0.0) / NO_OPS
+        console.print(f"A task that does nothing: {1e3 * no_ops:.0f} ms of the driver's time.")
+        ratio = _took(engine, NAPS, NAP) / (NAPS * NAP / WORKING)
+        verdict = "fine" if ratio <= LIMIT else "TOO MUCH"
+        console.print(f"{NAPS} references of {NAP:g} s on {WORKING} workers: {ratio:.3f} × ideal, {verdict}.")
+        console.print(_sizes(engine))
+        first = _first_reference(engine)
+        console.print(f"jax, and compiling a reference of the Cart-Pole: {first:.1f} s, once for each worker.")
+    costs = Costs(start, first, WORKING * no_ops, no_ops)
     checked = {workers: simulated(REFERENCES, workers, DURATIONS["10 s"], costs) for workers in CHECKED}
     _scaling(console, costs, checked)
     cluster_model.figure(costs, checked).savefig(FIGURE, dpi=150)
@@ -72,11 +71,6 @@ def _took(engine: RayEngine, n: int, seconds: float) -> float:
         for _ in arriving:
             pass
     return time.monotonic() - begun
-
-
-def _ratio(engine: RayEngine) -> float:
-    n, seconds = int(SLEEPING["references"]), SLEEPING["seconds"]
-    return _took(engine, n, seconds) / (n * seconds / SLEEPING["workers"])
 
 
 def _problem() -> tuple[tuple[Any, Any], dict[str, Any]]:
@@ -100,23 +94,13 @@ def _first_reference(engine: RayEngine) -> float:
     return times[0] - times[1]
 
 
-def _sizes(engine: RayEngine) -> dict[str, str]:
-    """Bytes that travel for a reference of the Cart-Pole."""
+def _sizes(engine: RayEngine) -> str:
+    """What travels for a reference of the Cart-Pole."""
     common, own = _problem()
     shared: Shared = engine._ray.get(engine.share(solve_piece, common))
-    back = to_arrays(own["inits"])
-    return {
-        "sent once: platform and solver": f"{len(shared.content) / 1e3:.1f} kB",
-        "sent with a task: key, domains, start": f"{len(pickle.dumps(own)) / 1e3:.1f} kB",
-        "comes back: the policy": f"{len(pickle.dumps(back)) / 1e3:.1f} kB",
-    }
-
-
-def _table(console: Console, title: str, rows: dict[str, str]) -> None:
-    table = Table("", "", title=title, show_header=False)
-    for row in rows.items():
-        table.add_row(*row)
-    console.print(table)
+    sizes = len(shared.content), len(pickle.dumps(own)), len(pickle.dumps(to_arrays(own["inits"])))
+    once, sent, back = (f"{size / 1e3:.1f} kB" for size in sizes)
+    return f"Platform and solver are {once}, sent once; a task is {sent}; a policy that comes back is {back}."
 
 
 def _scaling(console: Console, costs: Costs, checked: dict[int, float]) -> None:
