@@ -18,6 +18,7 @@ from spota.commands.running import (
     choice,
     end,
     flag,
+    going_on,
     positional,
     run_directory,
     settings_file,
@@ -153,7 +154,7 @@ def _tell(done: Assessing, chosen: plan.Plan, directory: Path, json: bool) -> No
 def _summary(assessment: Assessment, directory: Path) -> str:
     c = assessment.certificate
     more = "" if c.verdict != "undecided" else (
-        f"\nMore references make the bound tighter: {command('assess', '--resume', directory, '--set')} "
+        f"\nMore references make the bound tighter: {command('assess', *going_on(directory), '--set')} "
         f"spota.looks={c.looks + 2}. More domains each (spota.n_r=100) or more loss (--beta) need a new --out."
     )  # fmt: skip
     return f"{assessment.certificate}{more}\nIt took {duration(assessment.seconds)}; the certificate is in {directory}."

@@ -21,6 +21,7 @@ from spota.commands.running import (
     choice,
     end,
     flag,
+    going_on,
     positional,
     run_directory,
     settings_file,
@@ -208,7 +209,7 @@ def _ending(result: Result, directory: Path) -> str:
     return (
         f"It stopped after {iterations} without reaching the threshold; the policy of iteration {result.iteration}, "
         f"which has the lowest bound, is kept. To go on from here, or accept more loss with --beta and a new --out:\n"
-        f"  {command('train', '--resume', directory, *more)}"
+        f"  {command('train', *going_on(directory), *more)}"
     )
 
 
