@@ -31,7 +31,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
 
 Benchmark = Literal[
     "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "loop",
-    "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
+    "cluster", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
 ]  # fmt: skip
 USUAL: tuple[Benchmark, ...] = ("rollout", "sweep", "profile", "training")
 
@@ -43,6 +43,7 @@ def main(
     platforms: tuple[str, ...] = (),
     seeds: tuple[int, ...] = (),
     presets: tuple[str, ...] = (),
+    on: str | None = None,
 ) -> None:
     """Speed, as ratios measured in one run; and what is learned.
 
@@ -53,6 +54,7 @@ def main(
         platforms: Those of `learning`, `memory`, `recordings`, `effort`, `rows`, `yardstick`, `truth`, `steady`, e.g.
             --platforms qube.
         seeds: The seeds of `learning`, `memory`, `truth` and `steady`; by default, those that the docs have.
+        on: Let workers make the trainings of `learning`, e.g. --on ray.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
@@ -65,8 +67,8 @@ def main(
         "truth": lambda: truth.main(platforms, presets or ("quick",), seeds),
         "steady": lambda: steady.main(platforms, presets, seeds),
     }
-    run |= {"training": lambda: training.main(limit)}
-    run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS)}
+    run |= {"training": lambda: training.main(limit), "cluster": _cluster}
+    run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS, on)}
     for name in names:
         run[name]()
 
@@ -76,6 +78,12 @@ def _host() -> None:
 
     host.main()
     host_gym.main()
+
+
+def _cluster() -> None:
+    from benchmarks import cluster  # which needs Ray
+
+    cluster.main()
 
 
 tyro.cli(main)

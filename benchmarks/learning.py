@@ -12,6 +12,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from spota.cluster.calls import called
+from spota.cluster.connecting import engine_on, tasks_on
+from spota.cluster.engine import Engine
 from spota.runs import training
 from spota.runs.config import to_dict
 from spota.runs.directory import Run
@@ -31,18 +34,29 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def main(platforms: Sequence[str] = (), seeds: Sequence[int] = SEEDS) -> None:
-    """Train on all platforms, or on those named."""
+def main(platforms: Sequence[str] = (), seeds: Sequence[int] = SEEDS, on: str | None = None) -> None:
+    """Train on all platforms, or on those named: one after the other or, on workers, side by side."""
     table = Table(title="500 unseen random domains after `spota train ENV --algo ALGO`")
     for column in COLUMNS:
         table.add_column(column, justify="left" if column in ("platform", "solver") else "right")
-    for env, algo in CASES:
-        for seed in seeds if not platforms or env in platforms else ():
-            table.add_row(env, algo, str(seed), *_figures(env, algo, seed))
+    cases = [(env, algo, seed) for env, algo in CASES if not platforms or env in platforms for seed in seeds]
+    with engine_on(on, tasks_on(on)) as engine:
+        for (env, algo, seed), found in zip(cases, _all(engine, cases), strict=True):
+            table.add_row(env, algo, str(seed), *found)
     Console().print(table)
 
 
-def _figures(env: str, algo: str, seed: int) -> tuple[str, ...]:
+def _all(engine: Engine | None, cases: Sequence[tuple[str, str, int]]) -> list[tuple[str, ...]]:
+    """The figures of every case."""
+    if engine is None:
+        return [figures(*case) for case in cases]
+    names = {" ".join(map(str, case)): case for case in cases}
+    found = dict(called(engine, figures, names, Console(stderr=True).print))
+    return [found[name] for name in names]
+
+
+def figures(env: str, algo: str, seed: int) -> tuple[str, ...]:
+    """A row of the table."""
     settings = training.resolve(None, {"env": env, "algo": algo, "seed": seed})
     with tempfile.TemporaryDirectory() as folder, Run(Path(folder) / "run", to_dict(settings)) as run:
         found = training.train(settings, run).to_dict()

@@ -18,6 +18,7 @@ import tyro
 import spota
 from spota.certify.settings import Spota
 from spota.cli import COMMANDS, command
+from spota.cluster.tasks import Tasks
 from spota.envs.catapult import expected_return, true_optimum
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
@@ -89,7 +90,7 @@ def test_a_command_in_a_sentence_exists(mention, capsys):
 
 @pytest.mark.parametrize("name", re.findall(r"--set ((?:[\w.]+=\S+ ?)+)", "\n".join(p.read_text() for p in PAGES)))
 def test_settings_exist(name):
-    tables = {"spota": (Spota,), "candidate": (Analytic, PPO), "reference": (Analytic, PPO)}
+    tables = {"spota": (Spota,), "candidate": (Analytic, PPO), "reference": (Analytic, PPO), "tasks": (Tasks,)}
     for assignment in name.strip("`) ").split():
         table, _, setting = assignment.partition("=")[0].rpartition(".")
         assert not table or setting in {f.name for kind in tables[table] for f in fields(kind)}, assignment

@@ -18,6 +18,7 @@ from spota.certify.algorithm import Result
 from spota.certify.assessment import Assessment
 from spota.certify.events import Listener, to_all
 from spota.certify.settings import Spota
+from spota.cluster.connecting import engine_on, tasks_on
 from spota.driver import drive, drive_assessment
 from spota.envs import PLATFORMS, make
 from spota.policies import find, fingerprint
@@ -54,6 +55,7 @@ def train(
     candidate: AnySolver | Settings | None = None,
     reference: AnySolver | Settings | None = None,
     out: str | Path | None = None,
+    workers: str | None = None,
     progress: bool = False,
     listener: Listener | None = None,
 ) -> Result:
@@ -77,6 +79,8 @@ def train(
             function solve(key, env, domains, start) that returns a policy, see docs/contracts.md.
         reference: The same for the references.
         out: A run directory, which the same call continues if it was interrupted; without it nothing is written.
+        workers: Where problems are solved: ray (this machine's cores), ray:4 (four workers on it) or ray://HOST:PORT
+            (a cluster), see docs/cluster.md; without it, all in this process as one program.
         progress: Show on standard error how it goes.
         listener: A function that hears every event of the run.
     """
@@ -84,9 +88,11 @@ def train(
     _check_preset(preset)
     platform = _platform(env)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
-    head = _head(env, platform, preset=preset, solver=solver, seed=seed)
+    head = _head(env, platform, preset=preset, solver=solver, seed=seed, tasks=tasks_on(workers))
     plan = _complete(head, platform, given, flag_tables(beta, max_minutes, memory=memory, recurrent=recurrent))
-    return drive(plan, platform, _path(out), _shown(progress, plan, platform, listener)).result
+    display = _shown(progress, plan, platform, listener)
+    with engine_on(workers, plan.tasks) as engine:
+        return drive(plan, platform, _path(out), display, engine=engine).result
 
 
 def assess(
@@ -102,6 +108,7 @@ def assess(
     candidate: AnySolver | Settings | None = None,
     reference: AnySolver | Settings | None = None,
     out: str | Path | None = None,
+    workers: str | None = None,
     progress: bool = False,
     listener: Listener | None = None,
 ) -> Assessment:
@@ -131,11 +138,13 @@ def assess(
     if told_of_clipping:
         warnings.warn(told_of_clipping, stacklevel=2)
     source = {"policy": name, "policy_sha256": identity(found, platform), **named_in_plan(known, platform)}
-    head = _head(env, platform, algo="assess", preset=preset, solver=solver, seed=seed, **source)
+    usual = {"algo": "assess", "preset": preset, "solver": solver, "seed": seed, "tasks": tasks_on(workers)}
+    head = _head(env, platform, **usual, **source)
     given = {"spota": settings, "candidate": candidate, "reference": reference}
     plan = _complete(head, platform, given, flag_tables(beta))
     display = _shown(progress, plan, platform, listener)
-    return drive_assessment(plan, platform, found, _path(out), display, against=known).assessment
+    with engine_on(workers, plan.tasks) as engine:
+        return drive_assessment(plan, platform, found, _path(out), display, against=known, engine=engine).assessment
 
 
 def known_policies(sources: Sequence[str | Path | Policy], env: Platform) -> dict[str, Policy]:

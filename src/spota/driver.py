@@ -17,6 +17,7 @@ from pathlib import Path
 from spota.certify.algorithm import Result
 from spota.certify.assessment import Assessment
 from spota.certify.events import Assessed, Event, Listener, Told, listening, to_all
+from spota.cluster.engine import Engine
 from spota.policies.controllers import Beside
 from spota.runs import certifying, training
 from spota.runs.config import to_dict
@@ -67,14 +68,15 @@ def drive(
     directory: Path | None = None,
     display: Display = SILENT,
     *,
+    engine: Engine | None = None,
     page: bool = True,
     warn: Warn = warnings.warn,
     page_bar: PageBar = SILENT,
 ) -> Done:
-    """Algorithm 1 as planned."""
+    """Algorithm 1 as planned; `engine` has the workers of a plan with tasks."""
     with _opened(directory, plan, env, warn) as run, display as listener:
         _prepare(plan, env, directory, listener)
-        result = certifying.run_spota(plan, env, run, _with_pages(run, env, listener, page, warn))
+        result = certifying.run_spota(plan, env, run, _with_pages(run, env, listener, page, warn), engine)
         beside = certifying.with_controller(plan, env, result.policy, result.iteration, run) if run else None
     return Done(result, beside, _last_page(directory, plan, env, page, warn, page_bar))
 
@@ -87,6 +89,7 @@ def drive_assessment(
     display: Display = SILENT,
     *,
     against: Mapping[str, Policy] | None = None,
+    engine: Engine | None = None,
     page: bool = True,
     warn: Warn = warnings.warn,
     page_bar: PageBar = SILENT,
@@ -95,7 +98,7 @@ def drive_assessment(
     with _opened(directory, plan, env, warn) as run, display as listener:
         _prepare(plan, env, directory, listener)
         heard = _with_pages(run, env, listener, page, warn)
-        assessment = certifying.run_assessment(plan, env, policy, run, heard, against)
+        assessment = certifying.run_assessment(plan, env, policy, run, heard, against, engine)
     return Assessing(assessment, _last_page(directory, plan, env, page, warn, page_bar))
 
 

@@ -14,10 +14,10 @@ from spota.certify.candidates import trained_candidate
 from spota.certify.certificate import Certificate
 from spota.certify.events import Assessed, Listener
 from spota.certify.looks import decide, time_is_over
-from spota.certify.procedure import Memo, Procedure, compute
+from spota.certify.procedure import Memo, Procedure, Spread, compute, together
 from spota.certify.settings import GROWTHS, NonDecrSeq, Spota
 from spota.certify.starts import CANDIDATE, Starts, best_starts
-from spota.polopt.solver import AnySolver, as_solver
+from spota.polopt.solver import AnySolver
 from spota.sim.env import Platform
 
 
@@ -47,6 +47,7 @@ def spota(
     sequence: NonDecrSeq | None = None,
     memo: Memo = compute,
     listener: Listener | None = None,
+    spread: Spread = together,
 ) -> Result:
     """Algorithm 1: candidates on more and more domains, until the upper bound on the gap of one is at most β.
 
@@ -54,11 +55,12 @@ def spota(
     the next one is tried; α is spent over all that.
 
     `solver` trains the candidates and, unless there is another one in `reference_solver`, the references. `init` is a
-    policy that the candidates start from instead of new ones; `sequence` overrides `settings.growth`.
+    policy that the candidates start from instead of new ones; `sequence` overrides `settings.growth`; `spread` says
+    where problems are solved.
     """
     settings = settings or Spota()
-    candidates, growth = as_solver(solver), sequence or GROWTHS[settings.growth]
-    run = Procedure(key, env, candidates, reference_solver or solver, settings, growth, memo, listener)
+    growth = sequence or GROWTHS[settings.growth]
+    run = Procedure(key, env, solver, reference_solver or solver, settings, growth, memo, listener, spread)
     tried: list[tuple[Any, Certificate]] = []
     for iteration in range(1, settings.max_iterations + 1):
         start, before = tried[-1][0] if settings.warm_start and tried else init, sum(run.seconds)

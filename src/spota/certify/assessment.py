@@ -18,13 +18,13 @@ from spota.certify.comparison import Comparison
 from spota.certify.events import Assessed, Listener
 from spota.certify.line_up import IMITATED, line_up
 from spota.certify.looks import decide
-from spota.certify.procedure import Memo, Procedure, compute
+from spota.certify.procedure import Memo, Procedure, Spread, compute, together
 from spota.certify.settings import Spota, constant
 from spota.certify.starts import best_starts
 from spota.policies import Stored
 from spota.policies.imitate import Imitation
 from spota.policies.onnx_policy import Imported
-from spota.polopt.solver import AnySolver, as_solver
+from spota.polopt.solver import AnySolver
 from spota.sim.acting import remembers
 from spota.sim.env import Platform, Policy
 from spota.sim.host_policy import ready
@@ -56,6 +56,7 @@ def assess_policy(
     against: Mapping[str, Policy] | None = None,
     memo: Memo = compute,
     listener: Listener | None = None,
+    spread: Spread = together,
 ) -> Assessment:
     """A certificate for a policy that exists already, from references on n_r domains each that `solver` trains.
 
@@ -70,7 +71,7 @@ def assess_policy(
         if isinstance(one, Stored | Imported):
             one.contract.check(env)
     policy, known = ready(env, policy), {name: ready(env, other) for name, other in known.items()}
-    run = Procedure(key, env, as_solver(candidate_solver or solver), solver, settings, constant, memo, listener)
+    run = Procedure(key, env, candidate_solver or solver, solver, settings, constant, memo, listener, spread)
     networks, imitations = line_up(run, policy, known, with_own=candidate_solver is not None)
 
     def notes(starts: Mapping[str, int]) -> tuple[str, ...]:

@@ -86,8 +86,8 @@ def trained_candidate(
         init = _imitation(run, iteration, key, architecture, imitation)
 
     def make(watch: Watch) -> Arrays:
-        how = architecture, s.trainings, s.gain
-        found = find_candidate(key, run.env, run.candidate_solver, n_c, init, watch, *how)
+        solver, how = run.solver(run.candidate_solver, iteration, "candidate"), (architecture, s.trainings, s.gain)
+        found = find_candidate(key, run.env, solver, n_c, init, watch, *how)
         return {**found.solved.to_arrays(), **to_arrays(dict(found.rivals))}
 
     like = new_network(key, run.env, architecture) if init is None else init

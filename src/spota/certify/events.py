@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spota.certify.certificate import Certificate
+from spota.cluster.jobs import AtWork
 from spota.files.blocks import Arrays
 from spota.polopt.solve import Progress, Watch
 
@@ -57,7 +58,7 @@ class Told:
     text: str
 
 
-Event = BlockStarted | BlockFinished | Solving | Assessed | Told
+Event = BlockStarted | BlockFinished | Solving | Assessed | Told | AtWork
 Listener = Callable[[Event], None]
 
 

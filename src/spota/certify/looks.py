@@ -24,7 +24,7 @@ from spota.certify.verdict import Rollouts, certify, challenged, measure
 from spota.files.blocks import Arrays
 from spota.policies import fingerprint
 from spota.polopt.solve import Watch
-from spota.polopt.solver import as_solver, is_optimal, with_effort
+from spota.polopt.solver import is_optimal, with_effort
 from spota.sim import randomness, rollout
 from spota.sim.domain import Domains
 from spota.sim.env import Platform, Policy
@@ -133,18 +133,19 @@ def _joined(seen: list[Look]) -> Look:
 def _references(run: Procedure, iteration: int, look: int, starts: Any) -> Solved:
     """The references that join, each from its own start."""
     (_, n_r), n = run.sizes(iteration), run.settings.joining(look)
-    key = run.keys(iteration, look).references
+    key, block = run.keys(iteration, look).references, block_name("references", look)
 
     def make(watch: Watch) -> Arrays:
-        return references_from(key, run.env, as_solver(run.reference_solver), starts, n_r, n, watch).to_arrays()
+        solver = run.solver(run.reference_solver, iteration, block)
+        return references_from(key, run.env, solver, starts, n_r, n, watch).to_arrays()
 
-    return Solved.from_arrays(run.block(iteration, block_name("references", look), n_r, make, n), starts)
+    return Solved.from_arrays(run.block(iteration, block, n_r, make, n), starts)
 
 
 def _effort(run: Procedure, iteration: int, look: int, references: Solved, starts: Any) -> Effort | None:
     """What the first of those that join gain by a longer training; None if nobody can or wants to measure it."""
     s, (_, n_r), m = run.settings, run.sizes(iteration), run.settings.trained_longer(look)
-    longer = with_effort(run.reference_solver, s.effort_factor)
+    longer, block = with_effort(run.reference_solver, s.effort_factor), block_name("effort", look)
     if is_optimal(run.reference_solver):
         return EXACT
     if longer is None or m == 0:
@@ -152,10 +153,11 @@ def _effort(run: Procedure, iteration: int, look: int, references: Solved, start
 
     def make(watch: Watch) -> Arrays:
         k_solve, k_compare = jax.random.split(run.keys(iteration, look).effort)
-        found = train_longer(k_solve, run.env, as_solver(longer), references, starts, m, watch)
+        solver = run.solver(longer, iteration, block)
+        found = train_longer(k_solve, run.env, solver, references, starts, m, watch)
         return {**found.to_arrays(), "gains": gains(k_compare, run.env, found, references, s.n_J, s.chunk)}
 
-    return Effort(run.block(iteration, block_name("effort", look), n_r, make, m)["gains"], s.effort_factor)
+    return Effort(run.block(iteration, block, n_r, make, m)["gains"], s.effort_factor)
 
 
 def _comparison(

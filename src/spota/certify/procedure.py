@@ -17,7 +17,7 @@ from spota.certify.events import BlockFinished, BlockStarted, Event, Listener, S
 from spota.certify.settings import NonDecrSeq, Spota
 from spota.files.blocks import SECONDS, Arrays, content_sha256
 from spota.polopt.solve import Watch
-from spota.polopt.solver import AnySolver, Solver
+from spota.polopt.solver import AnySolver, Solver, as_solver
 from spota.sim.env import Platform
 
 Memo = Callable[[str, Callable[[], Arrays]], Arrays]
@@ -28,6 +28,16 @@ def compute(name: str, block: Callable[[], Arrays]) -> Arrays:
     """The memo that remembers nothing."""
     del name
     return block()
+
+
+Spread = Callable[[AnySolver, str], Solver]
+"""(a solver, the block that it works for) → how it solves all problems of that block."""
+
+
+def together(solver: AnySolver, block: str) -> Solver:
+    """All problems in this process, as one call."""
+    del block
+    return as_solver(solver)
 
 
 class Keys(NamedTuple):
@@ -51,12 +61,14 @@ class Procedure:
 
     key: Key[Array, ""]
     env: Platform
-    candidate_solver: Solver
+    candidate_solver: AnySolver
     reference_solver: AnySolver
     settings: Spota
     sequence: NonDecrSeq
     memo: Memo
     listener: Listener | None = None
+    spread: Spread = together
+    """Where problems are solved."""
     seconds: list[float] = field(default_factory=list)
     """What each block so far has cost, in this process or in an earlier one."""
     contents: dict[str, str] = field(default_factory=dict)
@@ -83,6 +95,10 @@ class Procedure:
     def contents_of(self, iteration: int) -> dict[str, str]:
         """What the blocks of an iteration hold that are finished."""
         return {n: digest for n, digest in self.contents.items() if n.startswith(f"{block_directory(iteration)}/")}
+
+    def solver(self, solver: AnySolver, iteration: int, block: str) -> Solver:
+        """How a solver solves the problems of a block."""
+        return self.spread(solver, f"{block_directory(iteration)}/{block}")
 
     def tell(self, event: Event) -> None:
         """Say it, if anyone listens."""

@@ -145,9 +145,7 @@ class Spota:
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name}={value}: must be positive and finite; write {name}=60.")
         if not 0 < self.gain <= 10:
-            raise ValueError(
-                f"gain={self.gain}: the size of a layer is in ]0, 10]; write gain=1, for PPO gain=0.01."
-            )
+            raise ValueError(f"gain={self.gain}: the size of a layer is in ]0, 10]; write gain=1, for PPO gain=0.01.")
         if not 0 < self.worst_share <= 1:
             raise ValueError(f"worst_share={self.worst_share}: a share is in ]0, 1]; write worst_share=0.2.")
         _ = self.architecture  # refuses what is no network

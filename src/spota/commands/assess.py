@@ -7,15 +7,18 @@ import tyro
 
 from spota.api import identity, named_in_plan
 from spota.certify.assessment import Assessment
+from spota.cluster.connecting import engine_on, tasks_on
 from spota.commands.output import command, console, print_json, say, warn
 from spota.commands.progress import bar
 from spota.commands.running import (
     BETA,
+    OnFlag,
     ResumeFlag,
     SeedFlag,
     choice,
     end,
     flag,
+    going_on,
     positional,
     run_directory,
     settings_file,
@@ -64,6 +67,7 @@ def assess(
     settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
     out: Annotated[Path | None, flag("runs/ENV-assess-TIME", "DIR")] = None,
     resume: ResumeFlag = None,
+    on: OnFlag = None,
     tensorboard: bool = False,
     report: bool = True,
     json: bool = False,
@@ -94,14 +98,16 @@ def assess(
     """
     file, directory = settings_file(config, out, resume)
     flags, platform, found, known = _sources(policy, against, env, domain, file, contract)
-    flags |= {"algo": "assess", "preset": preset, "solver": solver, "seed": seed}
+    flags |= {"algo": "assess", "preset": preset, "solver": solver, "seed": seed, "tasks": tasks_on(on)}
     given = plan.flag_tables(beta, max_minutes)
     chosen = plan.resolve(file, flags, [("--set", from_flags(settings)), ("the flags", given)])
-    directory = run_directory(directory, f"{platform.name}-assess", tensorboard)
-    display = shown(directory, chosen.algo, platform, chosen.spota.beta, tensorboard)
-    done = drive_assessment(
-        chosen, platform, found, directory, display, against=known, page=report, warn=warn, page_bar=bar("the page")
-    )
+    with engine_on(on, chosen.tasks) as engine:
+        directory = run_directory(directory, f"{platform.name}-assess", tensorboard)
+        display = shown(directory, chosen.algo, platform, chosen.spota.beta, tensorboard)
+        done = drive_assessment(
+            chosen, platform, found, directory, display,
+            against=known, engine=engine, page=report, warn=warn, page_bar=bar("the page"),
+        )  # fmt: skip
     _tell(done, chosen, directory, json)
     end(done.page, wanted=report)
 
@@ -148,7 +154,7 @@ def _tell(done: Assessing, chosen: plan.Plan, directory: Path, json: bool) -> No
 def _summary(assessment: Assessment, directory: Path) -> str:
     c = assessment.certificate
     more = "" if c.verdict != "undecided" else (
-        f"\nMore references make the bound tighter: {command('assess', '--resume', directory, '--set')} "
+        f"\nMore references make the bound tighter: {command('assess', *going_on(directory), '--set')} "
         f"spota.looks={c.looks + 2}. More domains each (spota.n_r=100) or more loss (--beta) need a new --out."
     )  # fmt: skip
     return f"{assessment.certificate}{more}\nIt took {duration(assessment.seconds)}; the certificate is in {directory}."

@@ -1,7 +1,7 @@
 """`spota reproduce`: the paper's figures, and how far each interval can be trusted."""
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +11,12 @@ from spota.certify.algorithm import Result
 from spota.certify.certificate import Certificate
 from spota.certify.events import Assessed, Event
 from spota.certify.settings import Spota
+from spota.cluster.connecting import engine_on, tasks_on
+from spota.cluster.engine import Engine
 from spota.commands.coverage_page import coverage_page
 from spota.commands.output import console, print_json, print_table, progress_console
+from spota.commands.parts import Compute, in_turn, on_workers
+from spota.commands.running import OnFlag
 from spota.envs import catapult
 from spota.experiments import example, intervals, whole_runs
 from spota.files.atomic import write_atomically, write_json
@@ -20,6 +24,8 @@ from spota.polopt import exact
 from spota.text import suggest
 
 STUDIES = ("catapult", "coverage", "convergence", "sweeps", "recordings", "transfer")
+ON_WORKERS = ("coverage", "convergence", "sweeps")
+"""Studies whose parts workers can compute."""
 TRAINING = ("convergence", "sweeps", "recordings", "transfer")
 """Studies that train policies, each in a module of its name."""
 SHOWN = ("basic_pooled", "basic_reference", "bca_reference", "studentized_reference", "split")
@@ -50,6 +56,7 @@ def reproduce(
     runs: Annotated[int | None, _given("5, with --quick 2", "N")] = None,
     policies: Annotated[Path | None, _given("none: train them", "DIR")] = None,
     out: Annotated[Path | None, _given("runs/reproduce-WHAT, with --quick runs/reproduce-WHAT-quick", "DIR")] = None,
+    on: OnFlag = None,
     json: bool = False,
 ) -> None:
     """Compute a figure of the paper, or a study behind this software, anew.
@@ -70,18 +77,29 @@ def reproduce(
         policies: sweeps, transfer: take the policies from here instead of training them. Run directories are expected
             under the names ENV-ALGO, e.g. cart-pole-ppo, cart-pole-epopt, cart-pole-spota; missing ones are trained.
         out: Where the pictures and the run directories go.
+        on: convergence, sweeps, coverage: let workers make whole runs and counts, e.g. --on ray.
         json: Print one JSON document instead of tables.
     """
     if what not in STUDIES:
         raise ValueError(f"There is no study {what!r}; {suggest(what, STUDIES)}")
-    _refuse({"--runs": (runs, ("convergence",)), "--policies": (policies, ("sweeps", "transfer"))}, what)
+    own = {"--runs": (runs, ("convergence",)), "--policies": (policies, ("sweeps", "transfer"))}
+    _refuse({**own, "--on": (on, ON_WORKERS)}, what)
     directory = out or Path("runs") / f"reproduce-{what}{'-quick' if quick else ''}"
+    with engine_on(on, tasks_on(on)) as engine:
+        workers = {"engine": engine} if what in ON_WORKERS else {}
+        _study(what)(seed, quick, *_own(what, runs, policies), directory, json, **workers)
+
+
+def _study(what: str) -> Callable[..., None]:
+    """What computes it; a study that trains is slow to import."""
     if what in TRAINING:
-        study = getattr(importlib.import_module(f"spota.commands.reproduce_{what}"), f"reproduce_{what}")
-        own = {"convergence": (runs,), "sweeps": (policies,), "transfer": (policies,)}.get(what, ())
-        study(seed, quick, *own, directory, json)
-    else:
-        {"catapult": _catapult, "coverage": _coverage}[what](seed, quick, directory, json)
+        return getattr(importlib.import_module(f"spota.commands.reproduce_{what}"), f"reproduce_{what}")
+    return {"catapult": _catapult, "coverage": _coverage}[what]
+
+
+def _own(what: str, runs: int | None, policies: Path | None) -> tuple[Any, ...]:
+    """The arguments that only some studies have."""
+    return {"convergence": (runs,), "sweeps": (policies,), "transfer": (policies,)}.get(what, ())
 
 
 def _refuse(flags: dict[str, tuple[Any, tuple[str, ...]]], what: str) -> None:
@@ -119,13 +137,16 @@ def _catapult(seed: int, quick: bool, directory: Path, json: bool) -> None:
 _FIGURES = {"G(θᶜ)": "gap", "Ĝ_30(θᶜ)": "estimated_gap_30", "SOB at n = 30": "bias_30"}
 
 
-def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
+def _coverage(seed: int, quick: bool, directory: Path, json: bool, engine: Engine | None = None) -> None:
     from spota.experiments import figures  # slow to import
     from spota.show import plots
 
-    rows, crashes = (_covered(seed, quick, cases) for cases in (intervals.cases(quick), intervals.crash_cases(quick)))
+    compute = in_turn if engine is None else on_workers(engine)
+    rows, crashes = (
+        _covered(seed, quick, cases, compute) for cases in (intervals.cases(quick), intervals.crash_cases(quick))
+    )
     files = plots.save(figures.coverage(rows), directory / "coverage")
-    runs = _counted(seed, quick)
+    runs = _counted(seed, quick, compute)
     studied = {"cases": rows, "crashes": crashes, "runs": runs}
     counted = {name: [row.to_dict() for row in some] for name, some in studied.items()}
     document = {"seed": seed, "nominal": 95.0, **counted}
@@ -145,12 +166,11 @@ def _coverage(seed: int, quick: bool, directory: Path, json: bool) -> None:
     console.print(f"Wrote {', '.join(map(str, (*files, page)))}.", soft_wrap=True)
 
 
-def _counted(seed: int, quick: bool) -> list[whole_runs.Counts]:
-    rows = []
-    for kind in whole_runs.kinds(quick):
-        progress_console.print(f"runs of SPOTA, {kind.procedure}: failures on {100 * kind.weak:g} % …", style="dim")
-        rows.append(whole_runs.count(seed, kind, QUICK_RUNS if quick else whole_runs.RUNS))
-    return rows
+def _counted(seed: int, quick: bool, compute: Compute) -> list[whole_runs.Counts]:
+    runs = QUICK_RUNS if quick else whole_runs.RUNS
+    names = "runs of SPOTA, {0.procedure}: failures on {1:g} %"
+    kinds = whole_runs.kinds(quick)
+    return compute(whole_runs.count, [(names.format(kind, 100 * kind.weak), (seed, kind, runs)) for kind in kinds])
 
 
 def _run_line(counts: whole_runs.Counts) -> tuple[str, ...]:
@@ -159,12 +179,10 @@ def _run_line(counts: whole_runs.Counts) -> tuple[str, ...]:
     return kind.procedure, f"{100 * kind.weak:g} %", *(f"{figure:.1f}" for figure in figures)
 
 
-def _covered(seed: int, quick: bool, cases: Iterable[intervals.Case]) -> list[intervals.Coverage]:
-    rows = []
-    for case in cases:
-        progress_console.print(f"{_problem(case)}: n_G = {case.n_G}, n_r = {case.n_r} …", style="dim")
-        rows.append(intervals.coverage(seed, case, 500 if quick else 2000))
-    return rows
+def _covered(seed: int, quick: bool, cases: Iterable[intervals.Case], compute: Compute) -> list[intervals.Coverage]:
+    sets = 500 if quick else 2000
+    names = "{0}: n_G = {1.n_G}, n_r = {1.n_r}"
+    return compute(intervals.coverage, [(names.format(_problem(case), case), (seed, case, sets)) for case in cases])
 
 
 def _problem(case: intervals.Case) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from spota.certify.algorithm import Result
 from spota.certify.events import BlockFinished, Event
+from spota.cluster.engine import Engine
 from spota.commands.experiment_runs import resumable, run_all
 from spota.commands.output import console, print_json, print_table, say
 from spota.experiments import convergence, figures
@@ -29,12 +30,14 @@ COLUMNS = (
 )
 
 
-def reproduce_convergence(seed: int, quick: bool, runs: int | None, directory: Path, json: bool) -> None:
+def reproduce_convergence(
+    seed: int, quick: bool, runs: int | None, directory: Path, json: bool, engine: Engine | None = None
+) -> None:
     """Run SPOTA with several seeds, then draw and tell what the runs have in common."""
     plans = {f"{p.env}-seed-{p.seed}": p for p in convergence.plans(seed, quick, runs)}
     say("No threshold ends a run here: all have the same number of iterations, so that their means can be compared.")
     with resumable(directory):
-        found = _by_platform(plans, directory)
+        found = _by_platform(plans, directory, engine)
         files = [file for one in found for file in _draw(one, directory)]
     document = plain({"seed": seed, "quick": quick, "platforms": [one.to_dict() for one in found]})
     files.append(write_json(directory / "convergence.json", document))
@@ -48,14 +51,14 @@ def reproduce_convergence(seed: int, quick: bool, runs: int | None, directory: P
     say(f"Wrote {', '.join(map(str, files))}.", console)
 
 
-def _by_platform(plans: Mapping[str, Plan], directory: Path) -> list[Convergence]:
+def _by_platform(plans: Mapping[str, Plan], directory: Path, engine: Engine | None) -> list[Convergence]:
     gaps: dict[str, list[np.ndarray]] = {name: [] for name in plans}
 
     def hear(name: str, event: Event) -> None:
         if isinstance(event, BlockFinished) and event.block.endswith("comparison"):
             gaps[name].append(event.arrays["gaps.final"])
 
-    results = run_all(plans, directory, hear)
+    results = run_all(plans, directory, hear, engine)
     whole = [
         (p, result, gaps[name])
         for (name, p), result in zip(plans.items(), results, strict=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from spota import policies
 from spota.analysis.evaluate import Sweep
+from spota.cluster.engine import Engine
 from spota.commands.experiment_runs import resumable, run_all
 from spota.commands.output import console, print_json, print_table, say
 from spota.commands.progress import bar
@@ -19,11 +20,13 @@ from spota.text import figure
 COLUMNS = ("policy", "return at nominal", "lowest", f"keeps {100 * sweeps.KEPT:.0f} % of it")
 
 
-def reproduce_sweeps(seed: int, quick: bool, given: Path | None, directory: Path, json: bool) -> None:
+def reproduce_sweeps(
+    seed: int, quick: bool, given: Path | None, directory: Path, json: bool, engine: Engine | None = None
+) -> None:
     """Train what is missing, sweep, then draw and tell where each policy keeps its return."""
     size = sweeps.QUICK if quick else sweeps.Size()
     with resumable(directory):
-        sources = _sources(seed, quick, given, directory)
+        sources = _sources(seed, quick, given, directory, engine)
         results = _measured(seed, size, sources)
         files = plots.save(plots.panels_of_sweeps(results), directory / "sweeps")
     document = plain(_document(seed, quick, sources, results))
@@ -41,12 +44,12 @@ def reproduce_sweeps(seed: int, quick: bool, given: Path | None, directory: Path
     say(f"Wrote {', '.join(map(str, files))}.", console)
 
 
-def _sources(seed: int, quick: bool, given: Path | None, directory: Path) -> dict[str, Path]:
+def _sources(seed: int, quick: bool, given: Path | None, directory: Path, engine: Engine | None) -> dict[str, Path]:
     """Where each policy is; those that were not given are trained."""
     works = sweeps.trainings(seed, quick)
     found = sweeps.existing(given, list(works)) if given else {}
     missing = {name: work for name, work in works.items() if name not in found}
-    run_all(missing, directory)
+    run_all(missing, directory, engine=engine)
     return {name: found.get(name, directory / name) for name in works}
 
 

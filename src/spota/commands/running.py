@@ -40,6 +40,13 @@ def positional(metavar: str) -> Any:
 
 
 SeedFlag = Annotated[int | None, flag("0", "N", about="The same seed gives the same result.")]
+OnFlag = Annotated[
+    str | None,
+    flag(
+        "in this process", "ray|ray:N|ray://HOST:PORT",
+        about="Let workers of a Ray cluster work: on this machine's cores, on N of them, or on a cluster that runs.",
+    ),
+]  # fmt: skip
 ResumeFlag = Annotated[
     Path | None, flag("none", "DIR", about="A run directory to go on with; nothing else needs to be said.")
 ]
@@ -92,6 +99,13 @@ def shown(directory: Path, algo: str, env: Platform, threshold: float | None, te
         say(f"{directory} holds this run already, and it is finished; choose another --out for a new one.")
 
 
+def going_on(directory: Path) -> tuple[str | Path, ...]:
+    """The flags that continue a run; one whose problems are tasks needs workers again."""
+    file = directory / "config.toml"
+    with_workers = file.is_file() and "tasks" in read_toml(file)
+    return ("--resume", directory, *(("--on", "ray") if with_workers else ()))
+
+
 def told_of_page(page: Path | None) -> str:
     """The last line of what a command says, if the page was written."""
     return f"\nThe report is {page}: open it in a browser." if page else ""
@@ -106,5 +120,5 @@ def end(page: Path | None, wanted: bool) -> None:
 def _say_what_is_left(directory: Path, algo: str) -> None:
     names = sorted(p.name for p in directory.iterdir() if not p.name.startswith("."))
     policy = "the policy is the best so far" if "policy.npz" in names else "no policy yet"
-    again = command("assess" if algo == "assess" else "train", "--resume", directory)
+    again = command("assess" if algo == "assess" else "train", *going_on(directory))
     say(f"{directory} has {', '.join(names)}: {policy}. To go on:\n  {again}")

@@ -9,15 +9,19 @@ import tyro
 
 from spota.certify.algorithm import Result
 from spota.certify.settings import Spota
+from spota.cluster.connecting import engine_on, tasks_on
+from spota.cluster.engine import Engine
 from spota.commands.output import command, console, print_json, say, warn
 from spota.commands.progress import bar
 from spota.commands.running import (
     BETA,
+    OnFlag,
     ResumeFlag,
     SeedFlag,
     choice,
     end,
     flag,
+    going_on,
     positional,
     run_directory,
     settings_file,
@@ -91,6 +95,7 @@ def train(
     settings: Annotated[tuple[str, ...], flag("none", "NAME=VALUE ...", "set", SET_HELP)] = (),
     out: Annotated[Path | None, flag("runs/ENV-ALGO-TIME", "DIR")] = None,
     resume: ResumeFlag = None,
+    on: OnFlag = None,
     tensorboard: bool = False,
     report: bool = True,
     json: bool = False,
@@ -126,9 +131,12 @@ def train(
     if name == "spota":
         _refuse(once, "spota: write e.g. --set spota.n_c=10")
         told = plan.flag_tables(beta, max_minutes, hidden, memory=memory, recurrent=recurrent)
-        chosen = plan.resolve(file, {**flags, "solver": solver}, _layers(settings, told, start))
-        return _until_certified(chosen, directory, tensorboard, report, json)
-    _refuse({"solver": solver, "beta": beta, "max-minutes": max_minutes}, f"{name}: it is for --algo spota")
+        flags |= {"solver": solver, "tasks": tasks_on(on)}
+        chosen = plan.resolve(file, flags, _layers(settings, told, start))
+        with engine_on(on, chosen.tasks) as engine:
+            return _until_certified(chosen, directory, tensorboard, report, json, engine)
+    for_spota = {"solver": solver, "beta": beta, "max-minutes": max_minutes, "on": on}
+    _refuse(for_spota, f"{name}: it is for --algo spota")
     network = {"hidden": hidden or None, "memory": memory, "recurrent": recurrent, "start": start}
     flags |= {**once, **network, "optimizer": from_flags(settings)}
     return _once(training.resolve(file, flags), directory, tensorboard, json)
@@ -161,11 +169,13 @@ def _refuse(given: dict[str, Any], why: str) -> None:
             raise ValueError(f"--{name} has no meaning for --algo {why}.")
 
 
-def _until_certified(chosen: plan.Plan, out: Path | None, tensorboard: bool, report: bool, json: bool) -> None:
+def _until_certified(
+    chosen: plan.Plan, out: Path | None, tensorboard: bool, report: bool, json: bool, engine: Engine | None
+) -> None:
     env = planned(chosen, out)
     directory = run_directory(out, f"{env.name}-spota", tensorboard)
     display = shown(directory, chosen.algo, env, chosen.spota.beta, tensorboard)
-    done = drive(chosen, env, directory, display, page=report, warn=warn, page_bar=bar("the page"))
+    done = drive(chosen, env, directory, display, engine=engine, page=report, warn=warn, page_bar=bar("the page"))
     for warning in done.beside.warnings if done.beside else []:
         warn(warning)
     if json:
@@ -199,7 +209,7 @@ def _ending(result: Result, directory: Path) -> str:
     return (
         f"It stopped after {iterations} without reaching the threshold; the policy of iteration {result.iteration}, "
         f"which has the lowest bound, is kept. To go on from here, or accept more loss with --beta and a new --out:\n"
-        f"  {command('train', '--resume', directory, *more)}"
+        f"  {command('train', *going_on(directory), *more)}"
     )
 
 

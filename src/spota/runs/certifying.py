@@ -18,10 +18,12 @@ from spota.certify.assessment import Assessment, assess_policy
 from spota.certify.certificate import Certificate
 from spota.certify.events import Assessed, Event, Listener, Solving
 from spota.certify.procedure import Memo, block_directory, compute
+from spota.cluster.engine import Engine
 from spota.policies import Stored
 from spota.policies.controllers import Beside, beside_controller
 from spota.runs.directory import Run
 from spota.runs.plan import Plan
+from spota.runs.spreading import spread_of
 from spota.runs.training import UNSEEN, progress_figures
 from spota.sim.env import Platform, Policy
 
@@ -32,12 +34,19 @@ FIGURES = (
 """What metrics.jsonl and result.json say about an iteration; its certificate says all."""
 
 
-def run_spota(plan: Plan, env: Platform, run: Run | None = None, listener: Listener | None = None) -> Result:
-    """Algorithm 1 as planned."""
+def run_spota(
+    plan: Plan,
+    env: Platform,
+    run: Run | None = None,
+    listener: Listener | None = None,
+    engine: Engine | None = None,
+) -> Result:
+    """Algorithm 1 as planned; `engine` has the workers, if its problems are cut into tasks."""
+    spread = spread_of(plan.tasks, engine, run, listener)
     memo, listener = _kept(run, listener)
     result = spota(
         jax.random.key(plan.seed), env, plan.candidate, plan.spota,
-        reference_solver=plan.reference, memo=memo, listener=listener,
+        reference_solver=plan.reference, memo=memo, listener=listener, spread=spread,
     )  # fmt: skip
     if run is not None:
         run.write_json(
@@ -64,12 +73,14 @@ def run_assessment(
     run: Run | None = None,
     listener: Listener | None = None,
     against: Mapping[str, Policy] | None = None,
+    engine: Engine | None = None,
 ) -> Assessment:
     """A certificate for a policy that exists already, as planned; `against` has the known policies by name."""
+    spread = spread_of(plan.tasks, engine, run, listener)
     memo, listener = _kept(run, listener)
     found = assess_policy(
         jax.random.key(plan.seed), env, policy, plan.reference, plan.spota,
-        candidate_solver=plan.candidate, against=against, memo=memo, listener=listener,
+        candidate_solver=plan.candidate, against=against, memo=memo, listener=listener, spread=spread,
     )  # fmt: skip
     if run is not None:
         run.write_json("result.json", describe_assessment(plan, found))

@@ -85,17 +85,29 @@ class Run:
         A file that is truncated, corrupted, or of another run or block is named in a warning and computed again. What
         a killed attempt has logged inside the block is forgotten.
         """
+        found = self.kept(name)
+        if found is not None:
+            return found
+        self._forget_metrics(name)
+        with self._inside(name):
+            arrays = compute()
+        return self.keep(name, arrays)
+
+    def kept(self, name: str) -> Arrays | None:
+        """The arrays of a block that is there, whole and of this run; else None."""
         path = self.path_of(name)
         if path.exists():
             try:
                 return read_block(path, name, self.fingerprint)
             except Exception as error:  # whatever strange bytes provoke
                 self.warn(f"{path} is not a finished block of this run ({error}); it is computed again.")
-        self._forget_metrics(name)
-        with self._inside(name):
-            arrays = checked(name, compute())
-        write_block(path, name, self.fingerprint, arrays)
-        return arrays
+        return None
+
+    def keep(self, name: str, arrays: Mapping[str, Any]) -> Arrays:
+        """Write a block."""
+        found = checked(name, arrays)
+        write_block(self.path_of(name), name, self.fingerprint, found)
+        return found
 
     def path_of(self, name: str) -> Path:
         """The file of a block."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spota.certify.settings import Spota
+from spota.cluster.tasks import Tasks
 from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, default_gain, default_hidden, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.optimizer import refuse_memory
@@ -23,7 +24,7 @@ from spota.sim.objects import is_reference, recorded
 from spota.sim.randomness import checked_seed
 from spota.text import suggest
 
-TABLES = ("spota", "candidate", "reference")
+TABLES = ("spota", "candidate", "reference", "tasks")
 """The tables of a settings file."""
 LOOP_ONLY = ("max_iterations", "growth", "warm_start", "spend_alpha")
 """Settings of the loop over the iterations, without meaning for a policy that exists already."""
@@ -95,6 +96,8 @@ class Plan:
     """The candidate's solver; in an assessment, that of a candidate of our own for references to start from."""
     reference: Any = None
     """The references' solver."""
+    tasks: Any = None
+    """How problems are cut into tasks for workers; None where they are solved in one process."""
 
     def __post_init__(self):
         """Refuse settings that cannot work."""
@@ -131,6 +134,7 @@ def _recorded(head: Plan) -> Plan:
 def complete(head: Plan, env: Platform, layers: Sequence[Layer]) -> Plan:
     """Fill in the preset's settings and solvers, changed by the layers in their order."""
     parts = _assessing(head, env, layers) if head.algo == "assess" else _training(head, env)
+    parts["tasks"] = head.tasks or (Tasks() if any("tasks" in layer for _, layer in layers) else None)
     for where, layer in layers:
         _check_names(head, parts, layer, where)
         parts |= {name: _changed(parts[name], change, f"{where} [{name}]") for name, change in layer.items()}

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from spota.certify.certificate import Certificate
 from spota.certify.events import Assessed, BlockFinished, BlockStarted, Event, Solving, Told
+from spota.cluster.jobs import AtWork
 from spota.polopt.solve import Progress
 from spota.text import duration, figure, percent
 
@@ -67,6 +68,8 @@ class Block:
     progress: Progress | None = None
     curve: list[float] = field(default_factory=list)
     finished: BlockFinished | None = None
+    workers: AtWork | None = None
+    """How the tasks stand, if workers have them."""
 
     def hear(self, progress: Progress) -> None:
         """Follow the solver."""
@@ -147,6 +150,8 @@ class Live:
                 self._say(self._in_words(self._blocks[-1]))
         elif isinstance(event, Told):
             self._say(event.text)
+        elif isinstance(event, AtWork):
+            self._blocks[-1].workers = event
         else:
             self._end_iteration(event)
 
@@ -178,7 +183,10 @@ class Live:
             mark = Text("✓", "green") if block.finished else Text("▸", "bold")
             curve = Text(sparkline(block.curve), "cyan")
             rows.add_row(mark, block.started.block, block.domains, curve, *block.returns, block.time)
-        return Group(Text(self._headline(), "bold", no_wrap=True, overflow="ellipsis"), rows)
+        lines = [Text(self._headline(), "bold", no_wrap=True, overflow="ellipsis"), rows]
+        if self._blocks and self._blocks[-1].workers and not self._blocks[-1].finished:
+            lines.append(Text(f"  {self._blocks[-1].workers}", "dim", no_wrap=True, overflow="ellipsis"))
+        return Group(*lines)
 
     def _headline(self) -> str:
         parts = [self._title, duration(time.monotonic() - self._begun)]

@@ -64,6 +64,11 @@ def named(reference: str, fits: Callable[[Any], bool], wanted: str) -> Any:
     return found
 
 
+def execute_file(path: Path) -> ModuleType:
+    """The module of a file, for whoever needs its classes and not one object; a second time it is the same."""
+    return _executed(path.resolve(), hashlib.sha256(path.read_bytes()).hexdigest())
+
+
 def refuse_inside(directory: Path, *references: object) -> None:
     """Refuse references that a run has recorded to a file which is part of the run: whoever sent it may have put it."""
     whole = directory.resolve()

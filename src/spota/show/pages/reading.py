@@ -38,8 +38,8 @@ def read(directory: str | Path) -> Story:
     result, more = _json(directory / "result.json")
     training = blocks["solution"].content if "solution" in blocks else _so_far(directory, kind, blocks)
     edited = (*_edited_settings(directory, config), *_edited_certificates(directory, iterations))
-    void = _void(directory)
-    return Story(directory, config, kind, iterations, training, result, (*damaged, *more), edited, void)
+    void, tasks = _void(directory), _tasks(directory)
+    return Story(directory, config, kind, iterations, training, result, (*damaged, *more), edited, void, tasks)
 
 
 def _void(directory: Path) -> str:
@@ -189,6 +189,11 @@ def _so_far(directory: Path, kind: Kind, blocks: Mapping[str, Block]) -> Learnin
     lines = [line for line in lines if line.get("block") == name]
     at, returns = (np.array([line[key] for line in lines], np.float64) for key in ("iteration", "returns"))
     return Learning(at, returns[None], {}, finished=False)
+
+
+def _tasks(directory: Path) -> tuple[dict[str, Any], ...]:
+    """What became of the tasks of workers."""
+    return tuple(line for line in _metrics(directory / "metrics.jsonl") if "worker" in line or "lost" in line)
 
 
 def _metrics(path: Path) -> list[dict[str, Any]]:

@@ -74,8 +74,27 @@ def reproduce(m: Material) -> Section:
         "run directory": str(here),
     }
     body = html.paragraph(about) + html.code(("" if from_python else again) + f"spota report {here}")
-    body += html.table(("this page", "was made with"), facts.items(), words=(0, 1)) + _costs(story)
+    body += html.table(("this page", "was made with"), facts.items(), words=(0, 1)) + _costs(story) + _workers(story)
     return Section("reproduce", "Reproduce", "How to reproduce it", body)
+
+
+def _workers(story: Story) -> str:
+    """Who has worked, and who was lost."""
+    done = [line for line in story.tasks if "worker" in line]
+    lost = [line for line in story.tasks if "lost" in line]
+    if not done and not lost:
+        return ""
+    hosts: dict[str, list[float]] = {}
+    for line in done:
+        hosts.setdefault(str(line["worker"]).rpartition("/")[0], []).append(float(line["seconds"]))
+    rows = [(host, str(len(times)), duration(sum(times))) for host, times in sorted(hosts.items())]
+    again = len({line["block"] for line in lost})
+    tasks = "no task" if not again else "1 task" if again == 1 else f"{again} tasks"
+    about = f"{len(lost)} worker{'' if len(lost) == 1 else 's'} were lost, and {tasks} begun anew"
+    reasons = sorted({str(line["lost"]) for line in lost})
+    text = f"{about}{': ' + '; '.join(reasons) if reasons else ''}. No number depends on it."
+    body = html.table(("machine", "tasks", "time of its workers"), rows, words=(0,))
+    return html.heading("Who has worked on it") + body + html.paragraph(text)
 
 
 def _costs(story: Story) -> str:

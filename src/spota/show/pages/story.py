@@ -77,6 +77,8 @@ class Story:
     """Files that say something else than the blocks that they come from, in words."""
     void: str = ""
     """Why the certificate says nothing about the machine that was recorded, as `spota applies` found; else nothing."""
+    tasks: tuple[Mapping[str, Any], ...] = ()
+    """Lines of metrics.jsonl about tasks of workers: which worker has finished one, or was lost over it."""
 
     @property
     def env(self) -> str:

@@ -1,0 +1,217 @@
+"""Workers, machines and drivers that are lost in the middle of references, on real clusters of several processes.
+
+All end with the certificate of a run that lost nobody, and nothing that was finished is computed twice.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+ENV = f"{HERE.parent / 'host_point_mass.py'}:HostPointMass"
+SETTINGS = (
+    "spota.n_c=2", "spota.n_r=2", "spota.n_G=12", "spota.n_J=2", "spota.looks=1", "spota.max_iterations=1",
+    "spota.performance_domains=40", "spota.hidden=[4]", "spota.effort_references=4",
+)  # fmt: skip
+PPO = ("iterations=2", "rollouts=2", "minibatches=5", "evaluation_rollouts=2", "evaluate_every=1")
+SETS = (*SETTINGS, *(f"{who}.{one}" for who in ("candidate", "reference") for one in PPO))
+SLOWLY = """
+import time
+from dataclasses import dataclass
+
+from host_point_mass import HostPointMass
+
+
+@dataclass(frozen=True, eq=False)
+class Slow(HostPointMass):
+    name = "host-point-mass"
+    spread: float = 0.1
+
+    def open(self, domains, seeds):
+        time.sleep(0.15)
+        return super().open(domains, seeds)
+"""
+"""The point mass whose machines take a moment to start, so that a reference takes seconds."""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("lab")
+    (place / "slowly.py").write_text(SLOWLY)
+    for name in ("host_point_mass.py", "point_mass.py"):
+        (place / name).write_text((HERE.parent / name).read_text())
+    return place
+
+
+def command(out: str, on: str) -> list[str]:
+    words = ["train", "slowly.py:Slow", "--preset", "quick", "--no-report", "--on", on, "--out", out, "--set", *SETS]
+    return [sys.executable, "-m", "spota.cli", *words]
+
+
+def run(lab: Path, out: str, on: str) -> Path:
+    done = subprocess.run(command(out, on), capture_output=True, text=True, cwd=lab, env=environment())
+    assert done.returncode == 0, done.stderr
+    return lab / out
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "SPOTA_CHECK": "off"}
+
+
+@pytest.fixture(scope="module")
+def whole(lab) -> Path:
+    """A run on two workers that lost nobody."""
+    return run(lab, "whole", "ray:2")
+
+
+def same(left: Path, right: Path) -> None:
+    for name in ("certificate.json", "policy.npz"):
+        assert (left / name).read_bytes() == (right / name).read_bytes()
+
+
+def lines(directory: Path) -> list[dict]:
+    path = directory / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def finished_once(directory: Path) -> None:
+    blocks = [line["block"] for line in lines(directory) if "worker" in line]
+    assert len(blocks) == len(set(blocks)) == 1 + 12 + 4
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_number_of_workers_changes_nothing(workers, lab, whole):
+    same(run(lab, f"with-{workers}", f"ray:{workers}"), whole)
+
+
+def test_a_worker_is_killed_every_few_seconds(lab, whole):
+    process = subprocess.Popen(command("killed", "ray:2"), cwd=lab, env=environment(), stderr=subprocess.PIPE)
+    while process.poll() is None:
+        time.sleep(3.0)
+        working = [line for line in lines(lab / "killed") if "worker" in line]
+        if working and len([line for line in lines(lab / "killed") if "lost" in line]) < 5:
+            kill(worker_of(process.pid))
+    assert process.returncode == 0, process.communicate()[1].decode()
+    assert sum("lost" in line for line in lines(lab / "killed")) >= 2
+    finished_once(lab / "killed")
+    same(lab / "killed", whole)
+
+
+def kill(pid: int | None) -> None:
+    if pid is not None:
+        os.kill(pid, signal.SIGKILL)
+
+
+def worker_of(driver: int) -> int | None:
+    """A process of Ray that works on one of our tasks for this driver."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and "ray::iteration-01/" in _text(entry / "cmdline") and driver in ancestors(entry):
+            return int(entry.name)
+    return None
+
+
+def ancestors(entry: Path) -> list[int]:
+    found, pid = [], int(entry.name)
+    while pid > 1:
+        found.append(pid)
+        status = _text(Path(f"/proc/{pid}/status"))
+        pid = int(next((line.split()[1] for line in status.splitlines() if line.startswith("PPid:")), "0"))
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def test_the_driver_is_killed_and_goes_on(lab, whole):
+    process = subprocess.Popen(command("driver", "ray:2"), cwd=lab, env=environment(), stderr=subprocess.DEVNULL)
+    wait_for(lambda: len([x for x in lines(lab / "driver") if "references" in x["block"] and "worker" in x]) >= 4)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (lab / "driver" / "iteration-01/references.npz").exists()
+    kept = {path: path.stat().st_mtime_ns for path in (lab / "driver").rglob("task-*.npz")}
+    run(lab, "driver", "ray:2")
+    assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
+    finished_once(lab / "driver")
+    same(lab / "driver", whole)
+
+
+def wait_for(happened: Callable[[], bool], seconds: float = 300.0) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on(lab, whole):
+    process = subprocess.Popen(command("stopped", "ray:2"), cwd=lab, env=environment(), stderr=subprocess.PIPE)
+    wait_for(lambda: any("references" in x["block"] and "worker" in x for x in lines(lab / "stopped")))
+    process.send_signal(signal.SIGINT)
+    told = process.communicate()[1].decode()
+    assert process.returncode == 130 and "To go on" in told and "Traceback" not in told
+    again = [sys.executable, "-m", "spota.cli", "train", "--resume", "stopped", "--no-report"]
+    refused = subprocess.run(again, cwd=lab, env=environment(), capture_output=True, text=True)
+    assert "go on with --on ray" in " ".join(refused.stderr.split())
+    subprocess.run([*again, "--on", "ray:2"], cwd=lab, env=environment(), check=True, capture_output=True)
+    finished_once(lab / "stopped")
+    same(lab / "stopped", whole)
+
+
+ON_NODES = """
+import os, sys, threading, time
+from pathlib import Path
+import jax
+from ray.cluster_utils import Cluster
+import ray
+import spota
+from spota.runs.plan import resolve
+from spota.cluster.address import Address
+from spota.cluster.on_ray import connected
+from spota.driver import drive
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "node_ip_address": "127.0.0.1"})
+doomed = cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1", memory=2_000_000_000)
+cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1", memory=2_000_000_000)
+ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.1")
+out = Path("nodes")
+
+def kill():
+    while len(list(out.rglob("references/task-*.npz"))) < 3:
+        time.sleep(0.1)
+    cluster.remove_node(doomed, allow_graceful=False)
+
+threading.Thread(target=kill, daemon=True).start()
+plan = resolve(Path("whole/config.toml"), {})
+with connected(Address()) as engine:
+    print(engine.workers, "workers", flush=True)
+    drive(plan, spota.make("slowly.py:Slow"), out, engine=engine, page=False)
+ray.shutdown()
+cluster.shutdown()
+"""
+
+
+def test_a_whole_machine_is_lost(lab, whole):
+    done = subprocess.run([sys.executable, "-c", ON_NODES], cwd=lab, env={**environment(), **LOOPBACK},
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "2 workers" in done.stdout
+    assert any("lost" in line for line in lines(lab / "nodes"))
+    finished_once(lab / "nodes")
+    same(lab / "nodes", whole)
+
+
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+"""So that Ray's ports are open on this machine only."""
