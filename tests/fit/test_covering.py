@@ -37,11 +37,10 @@ def test_a_gauss_newton_step_is_that_of_all_unknowns_together():
     found = estimate(problem, 12)
     from spota.fit.noise import beginnings
     from spota.fit.prediction import jacobians
-    from spota.fit.segments import SECONDS
 
     n, p = segments.n, len(system.names)
     _, J = jacobians(ENV, system, np.repeat(found.z, n, axis=1), found.start[..., 0], segments)
-    spread = beginnings(ENV, problem.noise, segments, SECONDS)
+    spread = beginnings(ENV, problem.noise, segments)
     H = np.zeros((p + 2 * n, p + 2 * n))
     for i in range(n):
         own = [*range(p), p + 2 * i, p + 2 * i + 1]

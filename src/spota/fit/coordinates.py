@@ -4,6 +4,8 @@
 which machine of the table it is. Parameters that are constant have no coordinate.
 """
 
+from collections.abc import Mapping
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -46,6 +48,11 @@ class Linear(eqx.Module):
     def domain(self, z: Float[Array, "p"]) -> dict[str, Float[Array, ""]]:
         """All parameters by name."""
         return _named(self, self.values(z))
+
+    def z_of(self, values: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "p m"]:
+        """The coordinates of parameters, away from bounds."""
+        off = values - np.asarray(self.mean, np.float64)[:, None]
+        return np.linalg.solve(np.asarray(self.factor, np.float64), off)
 
     @property
     def spread(self) -> Float[np.ndarray, "p"]:
@@ -106,10 +113,26 @@ def linear(table: DomainDistribution, env: Platform, rows: int = 4000) -> Linear
     covariance = np.cov(values) if isinstance(table, Empirical) else np.diag(values.var(axis=1))
     scale = values.std(axis=1)
     correlation = covariance / np.outer(scale, scale) + 1e-6 * np.eye(len(names))
-    far = values.mean(axis=1)[:, None] + FAR * scale[:, None] * np.array([-1.0, 1.0])
+    return _linear(table, env, names, values.mean(axis=1), scale[:, None] * np.linalg.cholesky(correlation))
+
+
+def wider(system: Linear, table: DomainDistribution, env: Platform, least: Mapping[str, float]) -> Linear:
+    """The same middle, every parameter by itself and with at least that spread: machines far from a narrow table."""
+    own = dict(zip(system.names, system.spread, strict=True))
+    scale = {name: max(float(own.get(name, 0.0)), least[name]) for name in table}
+    names = tuple(name for name in table if scale[name] > 0)
+    middle = {**system.constant, **dict(zip(system.names, np.asarray(system.mean, np.float64), strict=True))}
+    mean = np.array([middle[name] for name in names])
+    return _linear(table, env, names, mean, np.diag([scale[name] for name in names]))
+
+
+def _linear(
+    table: DomainDistribution, env: Platform, names: tuple[str, ...], mean: np.ndarray, factor: np.ndarray
+) -> Linear:
+    far = mean[:, None] + FAR * np.sqrt((factor**2).sum(axis=1))[:, None] * np.array([-1.0, 1.0])
     bounds = np.array([possible(table, env, name) for name in names])
     bounds = np.where(np.isfinite(bounds), bounds, far)
-    arrays = (values.mean(axis=1), scale[:, None] * np.linalg.cholesky(correlation), bounds[:, 0], bounds[:, 1])
+    arrays = (mean, factor, bounds[:, 0], bounds[:, 1])
     return Linear(names, _constants(table, names), *(jnp.asarray(x, jnp.float32) for x in arrays))
 
 

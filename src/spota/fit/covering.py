@@ -7,12 +7,13 @@ what not. So t_j = (m_j − μ_j) / √(Σ_jj − S_jj) of every parameter is a 
 units of what the table's own machines reach, is the test statistic. Its distribution is not assumed: machines are drawn
 from the table, simulated with the recorded commands, and estimated in the same way (a parametric bootstrap).
 
-Model error is admitted: how far off, and for how long at a time, the best machine of any kind is, inside or outside of
-the table, is taken for noise (`noise.py`), in the estimate as in the simulated recordings. So a little friction that
-the simulator lacks refuses no table; a pole of the wrong length, which no machine of the table can imitate, does.
+Model error is admitted: how far off, and for how long at a time, the best machine of any kind is, inside the table or
+as far outside as the platform's machines go, is taken for noise (`noise.py`), in the estimate as in the simulated
+recordings. So a little friction that the simulator lacks refuses no table; a pole of the wrong length, which no machine
+of the table can imitate, does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import jax
@@ -21,7 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from spota.fit import coordinates as coordinate_systems
-from spota.fit.coordinates import Linear
+from spota.fit.coordinates import Linear, values_of
 from spota.fit.estimate import Estimate, Problem, best_machine, estimate
 from spota.fit.noise import Noise, sensors
 from spota.fit.recording import Recording, is_rate, measured
@@ -64,11 +65,14 @@ def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], mach
     if (still := _still(env, segments)) is not None:
         return Coverage.unclear(env.name, recordings, still)
     system = coordinate_systems.linear(env.domain, env)
-    problem = Problem(env, system, segments, sensors(env))
+    usual_spreads = {name: _usual_spread(env, name) for name in env.domain}
+    problem = Problem(env, coordinate_systems.wider(system, env.domain, env, usual_spreads), segments, sensors(env))
     wide, noise = best_machine(problem)
     explained = _explained(env, segments, noise)
     if max(e.share for e in explained) >= HOPELESS:
-        judged = _judged(key, replace(problem, noise=noise), wide, recordings, explained, machines)
+        near = dict(zip(problem.coordinates.names, values_of(problem.coordinates, wide.z[:, 0]), strict=True))
+        believed = replace(problem, coordinates=system, noise=noise)
+        judged = _judged(key, believed, near, wide.start, recordings, explained, machines)
     else:
         judged = Coverage.refused(env.name, recordings, explained, _hopeless(env, explained))
     if judged.answer == "not covered":
@@ -81,15 +85,17 @@ def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], mach
 def _judged(
     key: jax.Array,
     problem: Problem,
-    wide: Estimate,
+    near: Mapping[str, float],
+    start: Float[np.ndarray, "d n m"],
     recordings: Sequence[Recording],
     explained: tuple[Explained, ...],
     machines: int,
 ) -> Coverage:
-    """The test itself."""
+    """The test itself; `near` is the best machine of any kind."""
     env, system = problem.env, problem.coordinates
     assert isinstance(system, Linear)
-    found = estimate(problem, 10, np.clip(wide.z, -3.0, 3.0), wide.start)
+    first = system.z_of(np.array([[near[name]] for name in system.names]))
+    found = estimate(problem, 10, np.clip(first, -3.0, 3.0), start)
     simulated, z = _simulated(key, problem, machines)
     null = estimate(replace(problem, segments=simulated, machines=machines), 4, z)
     share = learned(system, null)
@@ -100,7 +106,7 @@ def _judged(
     largest = (np.abs(scores_of_null) / unit[:, None] * counts[:, None]).max(axis=0)
     p_value = (1 + int((largest >= ratio.max()).sum())) / (machines + 1)
     critical = float(np.quantile(largest, 1 - LEVEL))
-    evidence = _evidence(env, system, wide, found, score[:, 0], ratio, critical)
+    evidence = _evidence(env, system, near, found, score[:, 0], ratio, critical)
     bands = _bands(problem.segments, simulated, machines)
     return Coverage.judged(env.name, recordings, explained, evidence, p_value, LEVEL, machines, bands)
 
@@ -137,8 +143,7 @@ def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segment
     assert isinstance(system, Linear)
     drawn = env.domain.sample(key, machines)
     values = np.stack([np.asarray(drawn[name], np.float64) for name in system.names])
-    L = np.asarray(system.factor, np.float64)
-    z = np.linalg.solve(L, values - np.asarray(system.mean, np.float64)[:, None])
+    z = system.z_of(values)
     everything = segments.chosen(np.tile(np.arange(segments.n), machines))
     own = replace(problem, segments=everything, machines=machines)
     start = np.asarray(everything.start, np.float64).reshape(len(env.observations), machines, -1).swapaxes(1, 2)
@@ -157,7 +162,7 @@ def _with_positions(segments: Segments, positions: np.ndarray) -> Segments:
 def _evidence(
     env: Env,
     system: Linear,
-    wide: Estimate,
+    near: Mapping[str, float],
     found: Estimate,
     score: np.ndarray,
     ratio: np.ndarray,
@@ -170,23 +175,23 @@ def _evidence(
     after = np.linalg.inv(np.linalg.inv(scale).T @ information @ np.linalg.inv(scale) + np.diag(1 / own**2))
     share = 1 - np.clip(np.diag(after) / own**2, 0.0, 1.0)
     shows = np.sqrt(1 - share) <= SEEN
-    near = coordinate_systems.values_of(system, wide.z[:, 0])
     rows = []
     for j, name in enumerate(system.names):
         low, high = env.domain[name].marginal.support
         rows.append(
-            Evidence(name, env.domain[name].unit, float(near[j]), float(low), float(high), float(score[j]),
+            Evidence(name, env.domain[name].unit, float(near[name]), float(low), float(high), float(score[j]),
                      bool(ratio[j] > critical), float(np.sqrt(1 - share[j])), bool(shows[j]), float(ratio[j]))
         )  # fmt: skip
     return tuple(sorted(rows, key=lambda row: -row.ratio))
 
 
 def _usual_spread(env: Env, name: str) -> float:
-    """The spread that the platform itself gives a parameter: what excitation is measured by."""
-    row = type(env).__dataclass_fields__["domain"].default
-    table = row if hasattr(row, "items") and name in row else env.domain
-    marginal = table[name].marginal if name in table else env.domain[name].marginal
-    return float(np.std(marginal.draw(np.random.default_rng(0), 2000))) or float(np.abs(marginal.mean)) or 1.0
+    """The spread that the platform itself gives a parameter: how far to look, and what excitation is measured by."""
+    default = type(env).__dataclass_fields__["domain"].default
+    own = {**env.optional, **(default if hasattr(default, "items") else {})}
+    rows = [table[name].marginal for table in (own, env.domain) if name in table]
+    spreads = [float(np.std(marginal.draw(np.random.default_rng(0), 2000))) for marginal in rows]
+    return next((spread for spread in spreads if spread > 0), 0.0)
 
 
 def _explained(env: Env, segments: Segments, noise: Noise) -> tuple[Explained, ...]:

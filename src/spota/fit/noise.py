@@ -57,10 +57,10 @@ def seen(residuals: Float[np.ndarray, "t q n"], parameters: int) -> Noise:
     return Noise(np.maximum(sigma, SMALLEST), np.array([_correlation_time(residuals[:, i]) for i in range(q)]))
 
 
-def beginnings(env: Platform, noise: Noise, segments: Segments, seconds: float) -> Float[np.ndarray, "d"]:
+def beginnings(env: Platform, noise: Noise, segments: Segments) -> Float[np.ndarray, "d"]:
     """How far the measured beginning of a segment may be off: of positions and, from their slope, of rates."""
-    around = max(5.0, 2 * AROUND * segments.positions.shape[0] / seconds)
-    dt = seconds / segments.positions.shape[0]
+    dt = segments.every * env.dt
+    around = max(5.0, 2 * AROUND / dt)
     places = [i for i, s in enumerate(env.observations) if not is_rate(s)]
     spread = np.zeros(len(env.observations))
     spread[places] = 2 * noise.sigma

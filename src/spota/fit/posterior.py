@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from spota.fit.coordinates import Scores
-from spota.fit.estimate import Estimate, Problem
+from spota.fit.estimate import Estimate, Problem, beginnings_of
 from spota.fit.noise import beginnings
-from spota.fit.prediction import jacobians, residuals
-from spota.fit.segments import SECONDS, Segments
+from spota.fit.prediction import residuals
+from spota.fit.segments import Segments
 from spota.sim.env import Env
 
 CHAINS = 4
@@ -128,20 +128,17 @@ class _Target:
     @staticmethod
     def of(problem: Problem, found: Estimate, kept: np.ndarray) -> "_Target":
         assert isinstance(problem.coordinates, Scores)
-        free, n, p = problem.free, problem.each, len(problem.coordinates.names)
+        free, n = problem.free, problem.each
         covariance = found.covariance()[kept[0]][np.ix_(free, free)]
-        spread = beginnings(problem.env, problem.noise, problem.segments, SECONDS)
+        spread = beginnings(problem.env, problem.noise, problem.segments)
         segments = problem.segments.chosen(np.arange(n))
         W = problem.weights
         parts: list[list[np.ndarray]] = [[], [], [], []]
         for d in kept:
             start = found.start[..., d]
-            _, J = jacobians(problem.env, problem.coordinates, np.repeat(found.z[:, d : d + 1], n, 1), start, segments)
-            S = J[:, :, p:]
-            C = np.einsum("tqin,tq,tqjn->nij", S, W, S) + np.diag(1 / spread**2)
+            S, C = beginnings_of(problem, found.z[:, d], start)
             off = (start - np.asarray(segments.start, np.float64)) / spread[:, None] ** 2
-            inverse = np.moveaxis(np.linalg.inv(C), 0, -1)
-            for part, value in zip(parts, (start, S * W[:, :, None, None], off, inverse), strict=True):
+            for part, value in zip(parts, (start, S * W[:, :, None, None], off, np.moveaxis(C, 0, -1)), strict=True):
                 part.append(value)
         start, pulls, off, inverse = (jnp.asarray(np.stack(x, axis=-1), jnp.float32) for x in parts)
         tau, t = problem.noise.tau, segments.positions.shape[0]
