@@ -138,7 +138,13 @@ def describe(found: Fit, recordings: Sequence[Recording], settings: Settings) ->
         "settings": vars(settings),
         "noise": {"sigma": found.noise.sigma, "correlation_samples": found.noise.tau},
         "tempering": found.tempering,
-        "sampling": {"divergences": s.divergences, "r_hat": s.r_hat, "effective": s.effective, "steps": s.steps},
+        "sampling": {
+            "divergences": s.divergences,
+            "r_hat": s.r_hat,
+            "effective": s.effective,
+            "steps": s.steps,
+            "agreement": s.agreement,
+        },
         "learned": [{**vars(row), "ratio": row.ratio} for row in found.learned],
         "combinations": [{"parts": dict(c.parts), "ratio": c.ratio, "text": str(c)} for c in found.combinations],
         "held_out": found.held_out.to_dict(),
@@ -252,7 +258,7 @@ def _sampled(
         return {**{name: np.asarray(value) for name, value in vars(drawn).items()}, COST: time.monotonic() - begun}
 
     kept = run.block("posterior", compute)
-    numbers = {name: kept[name].item() for name in ("divergences", "r_hat", "effective", "steps")}
+    numbers = {name: kept[name].item() for name in ("divergences", "r_hat", "effective", "steps", "agreement")}
     return Sampled(kept["z"], kept["scale"], **numbers)
 
 

@@ -50,11 +50,12 @@ def sensors(env: Platform) -> Noise:
 
 
 def seen(residuals: Float[np.ndarray, "t q n"], parameters: int) -> Noise:
-    """Size and correlation time of what is left, with so many numbers estimated from it."""
+    """Size and correlation time of what is left, with so many numbers estimated from n / τ samples."""
     t, q, n = residuals.shape
-    share = max(1 - parameters / (t * q * n), 0.5)
+    tau = np.array([_correlation_time(residuals[:, i]) for i in range(q)])
+    share = max(1 - parameters / (t * n / tau).sum(), 0.5)
     sigma = np.sqrt((residuals**2).mean(axis=(0, 2)) / share)
-    return Noise(np.maximum(sigma, SMALLEST), np.array([_correlation_time(residuals[:, i]) for i in range(q)]))
+    return Noise(np.maximum(sigma, SMALLEST), tau)
 
 
 def beginnings(env: Platform, noise: Noise, segments: Segments) -> Float[np.ndarray, "d"]:
