@@ -22,12 +22,14 @@ from spota.fit.estimate import Estimate, Problem
 from spota.fit.quadratic import Likelihood, Straight
 
 CHAINS = 4
-WARM_UP = 200
+WARM_UP = 500
 DRAWS = 250
 """Of each chain."""
+THINNED = 4
+"""Of so many draws one is kept: neighbours are alike, and each that is kept is simulated."""
 DEEPEST = 8
 """Doublings of a trajectory: 255 steps at most."""
-ACCEPT = 0.9
+ACCEPT = 0.95
 AGREEING = 0.2
 """The share of draws that should count after weighing."""
 SCALE_PRIOR = 0.5
@@ -95,8 +97,9 @@ def sample(
     first = 0.5 * jax.random.normal(k_start, (CHAINS, target.size))
     kernel = NUTS(potential_fn=target.potential, target_accept_prob=ACCEPT, max_tree_depth=DEEPEST, dense_mass=True)
     chains = MCMC(
-        kernel, num_warmup=warm_up, num_samples=draws, num_chains=CHAINS, chain_method="vectorized", progress_bar=False
-    )
+        kernel, num_warmup=warm_up, num_samples=THINNED * draws, thinning=THINNED, num_chains=CHAINS,
+        chain_method="vectorized", progress_bar=False,
+    )  # fmt: skip
     chains.run(k_chains, init_params=first, extra_fields=("diverging", "num_steps"))
     u = np.asarray(chains.get_samples(group_by_chain=True))
     fields = {name: np.asarray(x) for name, x in chains.get_extra_fields().items()}
@@ -184,6 +187,7 @@ class _Target:
             exact[:, d] = gained - 0.5 * one.misfit(many) * np.exp(-2 * scale)
         log = scipy.special.logsumexp(exact, axis=1) - scipy.special.logsumexp(model, axis=1)
         weights = np.exp(log - log.max())
+        weights = np.minimum(weights, weights.mean() * np.sqrt(weights.size))  # truncated: no draw outweighs the rest
         weights /= weights.sum()
         places = (np.arange(weights.size) + float(jax.random.uniform(key))) / weights.size
         chosen = np.searchsorted(np.cumsum(weights), places).clip(max=weights.size - 1)

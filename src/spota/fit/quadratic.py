@@ -1,6 +1,6 @@
 """A quadratic model of what a machine leaves unexplained, around the best one: cheap enough for thousands of looks.
 
-With w the whitened coordinates, r(w) ≈ r₀ + Σ aᵢ wᵢ + Σ bᵢⱼ wᵢ wⱼ, from simulations one standard deviation away along
+With w the whitened coordinates, r(w) ≈ r₀ + Σ aᵢ wᵢ + Σ bᵢⱼ wᵢ wⱼ, from simulations 1.5 standard deviations away along
 every coordinate and every pair of them. Masses, motor constants and lengths act in products, so that what is known of
 them is a bent ridge; it is straight in their logarithms, which w is made of. The misfit, with the beginnings of
 segments integrated out, is a quadratic form in r, and so ‖R φ‖² with the features φ = (1, wᵢ, wᵢ wⱼ). What the
@@ -18,7 +18,7 @@ from spota.fit.estimate import Estimate, Problem, beginnings_of
 from spota.fit.noise import beginnings
 from spota.fit.prediction import predicted
 
-AWAY = 1.0
+AWAY = 1.5
 """Standard deviations of the simulations from the best machine."""
 AT_ONCE = 100
 """Machines that are simulated at a time."""
