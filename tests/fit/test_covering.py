@@ -132,6 +132,25 @@ def test_a_table_of_rows_keeps_its_correlations():
     assert "action_delay" not in system.names and system.constant["action_delay"] == 1.0
 
 
+def test_a_machine_far_from_a_narrow_table_is_looked_for_as_far_as_the_platforms_machines_go():
+    import spota
+    from spota.sim.domain import Empirical
+
+    env = spota.make("cart-pole")
+    rows = {n: np.full(50, row.nominal_value) for n, row in env.domain.items()}
+    rows["pole_length"] = np.linspace(0.160, 0.162, 50)
+    fitted = env.with_domain(Empirical({n: list(v) for n, v in rows.items()}, env.domain))
+    narrow = coordinates.linear(fitted.domain, fitted)
+    assert narrow.names == ("pole_length",)
+    spreads = {name: covering._usual_spread(fitted, name) for name in fitted.domain}
+    wide = coordinates.wider(narrow, fitted.domain, fitted, spreads)
+    assert wide.names == coordinates.linear(env.domain, env).names  # constants of the platform stay constant
+    place = wide.names.index("pole_length")
+    assert wide.spread[place] == pytest.approx(0.0178, rel=0.05)
+    assert np.asarray(wide.mean)[place] == pytest.approx(0.161, rel=1e-3)
+    assert np.isfinite(coordinates.values_of(wide, np.zeros(len(wide.names)))).all()
+
+
 def test_scores_never_leave_the_table():
     system = coordinates.scores(ENV.domain, ("action_delay",))
     low, high = TruncatedNormal(1.0, 0.1).support

@@ -108,7 +108,7 @@ def values_of(system: Coordinates, z: Float[np.ndarray, "p"]) -> Float[np.ndarra
 def linear(table: DomainDistribution, env: Platform, rows: int = 4000) -> Linear:
     """The table's mean and covariance; rows that were observed keep their correlations."""
     drawn = {n: np.asarray(x, np.float64) for n, x in table.sample(jax.random.key(0), rows).items()}
-    names = tuple(name for name, row in table.items() if _is_drawn(row.marginal))
+    names = tuple(name for name, row in table.items() if is_drawn(row.marginal))
     values = np.stack([drawn[name] for name in names])
     covariance = np.cov(values) if isinstance(table, Empirical) else np.diag(values.var(axis=1))
     scale = values.std(axis=1)
@@ -138,7 +138,7 @@ def _linear(
 
 def scores(table: DomainDistribution, plain: tuple[str, ...] = ()) -> Scores:
     """Every drawn parameter by itself; `plain` ones are their own coordinate, such as whole delays."""
-    names = tuple(name for name, row in table.items() if _is_drawn(row.marginal) or name in plain)
+    names = tuple(name for name, row in table.items() if is_drawn(row.marginal) or name in plain)
     grid = np.linspace(-ENDS, ENDS, QUANTILES)
     curves = np.stack([grid if name in plain else _curve(table[name].marginal, grid) for name in names])
     return Scores(names, _constants(table, names), *(jnp.asarray(x, jnp.float32) for x in (grid, curves)))
@@ -170,7 +170,8 @@ def _curve(marginal: Marginal, grid: np.ndarray) -> np.ndarray:
     return np.quantile(marginal.draw(np.random.default_rng(0), 20_000), u)
 
 
-def _is_drawn(marginal: Marginal) -> bool:
+def is_drawn(marginal: Marginal) -> bool:
+    """Whether there is more than one value."""
     low, high = marginal.support
     return not isinstance(marginal, Constant) and high > low
 

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from spota.fit import coordinates as coordinate_systems
-from spota.fit.coordinates import Linear, values_of
+from spota.fit.coordinates import Linear, is_drawn, values_of
 from spota.fit.estimate import Estimate, Problem, best_machine, estimate
 from spota.fit.noise import Noise, sensors
 from spota.fit.recording import Recording, is_rate, measured
@@ -190,8 +190,8 @@ def _usual_spread(env: Env, name: str) -> float:
     default = type(env).__dataclass_fields__["domain"].default
     own = {**env.optional, **(default if hasattr(default, "items") else {})}
     rows = [table[name].marginal for table in (own, env.domain) if name in table]
-    spreads = [float(np.std(marginal.draw(np.random.default_rng(0), 2000))) for marginal in rows]
-    return next((spread for spread in spreads if spread > 0), 0.0)
+    drawn = next((marginal for marginal in rows if is_drawn(marginal)), None)
+    return 0.0 if drawn is None else float(np.std(drawn.draw(np.random.default_rng(0), 2000)))
 
 
 def _explained(env: Env, segments: Segments, noise: Noise) -> tuple[Explained, ...]:

@@ -171,6 +171,7 @@ class _Point:
         g = np.transpose(self.gradient, (1, 2, 0))[..., None]
         solved = np.linalg.solve(C, np.concatenate([np.swapaxes(B, -1, -2), g[..., p:, :]], axis=-1))
         information = (A - B @ solved[..., :p]).sum(axis=0)
+        information = (information + np.swapaxes(information, -1, -2)) / 2  # which rounding had spoiled
         gradient = (g[..., :p, :] - B @ solved[..., p:]).sum(axis=0)[..., 0]
         return solved, np.moveaxis(information, 0, -1), gradient
 

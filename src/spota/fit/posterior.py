@@ -141,7 +141,7 @@ class _Target:
         count = max(float((n * samples / problem.noise.tau).sum() - found.start.shape[0] * n), 10.0)
         middle = 0.5 * float(np.log((found.cost[kept[0]] - (z[free] ** 2).sum()) / count))
         information = found.information[..., kept[0]][np.ix_(free, free)] * np.exp(-2 * middle)
-        factor = np.linalg.cholesky(np.linalg.inv(information + np.eye(int(free.sum()))))
+        factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(int(free.sum())))).T
         delays = found.z[~free][0, kept] if not free.all() else np.zeros(1)
         likelihoods = tuple(Likelihood.of(problem, found, int(which)) for which in kept)
         straight = Straight.of(problem, z, factor)
