@@ -142,7 +142,7 @@ def test_the_real_recordings_are_all_there_with_their_licence():
 
 
 def test_what_was_recorded_before_the_amplifier_acts_is_left_out(tmp_path):
-    t, signals, commands = motion()
+    t, signals, _ = motion()
     asleep = t < 0.6
     signals[asleep, 0] = signals[asleep.argmin(), 0]  # the cart rests, and the pole swings on its own
     told = 3.5 * np.cos(5 * t)[:, None]
