@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from spota.fit.coordinates import Coordinates
 from spota.fit.estimate import Estimate, Problem
-from spota.fit.quadratic import Likelihood, Straight
+from spota.fit.quadratic import Likelihood, Straight, modelled
 
 CHAINS = 4
 WARM_UP = 500
@@ -160,8 +160,7 @@ class _Target:
 
     def log_likelihoods(self, u: Float[Array, "k"]) -> Float[Array, "delays"]:
         """For every delay, by the model."""
-        features = self.straight.features(self.coordinates.values(self.z_of(u)))
-        misfit = ((self.roots @ features) ** 2).sum(axis=-1)
+        misfit = modelled(self.roots, self.straight.places(self.coordinates.values(self.z_of(u))))
         scale = self.log_scale(u[-1])
         volumes = np.array([one.volume - self.likelihoods[0].volume for one in self.likelihoods], np.float32)
         return volumes - 0.5 * misfit * jnp.exp(-2 * scale) - self.count * scale

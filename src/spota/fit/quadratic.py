@@ -20,6 +20,8 @@ from spota.fit.prediction import predicted
 
 AWAY = 1.5
 """Standard deviations of the simulations from the best machine."""
+TRUSTED = 5.0
+"""Standard deviations up to which the model is believed: a quadratic may fit again where the simulator does not."""
 AT_ONCE = 100
 """Machines that are simulated at a time."""
 
@@ -124,11 +126,17 @@ class Straight:
         values[~self.free] = delay
         return values
 
-    def features(self, values: Float[Array, "p"]) -> Float[Array, "f"]:
-        """φ = (1, wᵢ, wᵢ², wᵢ wⱼ) of a machine."""
+    def places(self, values: Float[Array, "p"]) -> Float[Array, "k"]:
+        """w of a machine."""
         best, log = jnp.asarray(self.best, jnp.float32), self.logarithmic
         ratio = jnp.where(log, values / jnp.where(log, best, 1.0), 1.0)
         moved = jnp.where(log, jnp.log(ratio), values - best)
-        w = jnp.asarray(np.linalg.inv(self.factor), jnp.float32) @ moved[np.flatnonzero(self.free)]
-        i, j = np.triu_indices(w.size, 1)
-        return jnp.concatenate([jnp.ones(1), w, w**2, w[i] * w[j]])
+        return jnp.asarray(np.linalg.inv(self.factor), jnp.float32) @ moved[np.flatnonzero(self.free)]
+
+
+def modelled(root: Float[Array, "delays f f"], w: Float[Array, "k"]) -> Float[Array, "delays"]:
+    """‖R φ(w)‖², which rises steeply where the model is not trusted."""
+    i, j = np.triu_indices(w.size, 1)
+    features = jnp.concatenate([jnp.ones(1), w, w**2, w[i] * w[j]])
+    beyond = jnp.maximum(jnp.abs(w) - TRUSTED, 0.0)
+    return ((root @ features) ** 2).sum(axis=-1) + 10 * (beyond**2).sum()
