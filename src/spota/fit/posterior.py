@@ -22,10 +22,10 @@ from spota.fit.estimate import Estimate, Problem
 from spota.fit.quadratic import Likelihood, Straight, modelled
 
 CHAINS = 4
-WARM_UP = 500
+WARM_UP = 1000
 DRAWS = 250
 """Of each chain."""
-THINNED = 4
+THINNED = 10
 """Of so many draws one is kept: neighbours are alike, and each that is kept is simulated."""
 DEEPEST = 8
 """Doublings of a trajectory: 255 steps at most."""
