@@ -37,11 +37,10 @@ def test_a_gauss_newton_step_is_that_of_all_unknowns_together():
     found = estimate(problem, 12)
     from spota.fit.noise import beginnings
     from spota.fit.prediction import jacobians
-    from spota.fit.segments import SECONDS
 
     n, p = segments.n, len(system.names)
     _, J = jacobians(ENV, system, np.repeat(found.z, n, axis=1), found.start[..., 0], segments)
-    spread = beginnings(ENV, problem.noise, segments, SECONDS)
+    spread = beginnings(ENV, problem.noise, segments)
     H = np.zeros((p + 2 * n, p + 2 * n))
     for i in range(n):
         own = [*range(p), p + 2 * i, p + 2 * i + 1]
@@ -131,6 +130,25 @@ def test_a_table_of_rows_keeps_its_correlations():
     covariance = L @ L.T
     assert covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]) == pytest.approx(1.0, abs=1e-3)
     assert "action_delay" not in system.names and system.constant["action_delay"] == 1.0
+
+
+def test_a_machine_far_from_a_narrow_table_is_looked_for_as_far_as_the_platforms_machines_go():
+    import spota
+    from spota.sim.domain import Empirical
+
+    env = spota.make("cart-pole")
+    rows = {n: np.full(50, row.nominal_value) for n, row in env.domain.items()}
+    rows["pole_length"] = np.linspace(0.160, 0.162, 50)
+    fitted = env.with_domain(Empirical({n: list(v) for n, v in rows.items()}, env.domain))
+    narrow = coordinates.linear(fitted.domain, fitted)
+    assert narrow.names == ("pole_length",)
+    spreads = {name: covering._usual_spread(fitted, name) for name in fitted.domain}
+    wide = coordinates.wider(narrow, fitted.domain, fitted, spreads)
+    assert wide.names == coordinates.linear(env.domain, env).names  # constants of the platform stay constant
+    place = wide.names.index("pole_length")
+    assert wide.spread[place] == pytest.approx(0.0178, rel=0.05)
+    assert np.asarray(wide.mean)[place] == pytest.approx(0.161, rel=1e-3)
+    assert np.isfinite(coordinates.values_of(wide, np.zeros(len(wide.names)))).all()
 
 
 def test_scores_never_leave_the_table():

@@ -83,10 +83,11 @@ def test_a_prior_is_widened_within_what_is_possible():
 
 
 def test_bad_sampling_is_told():
-    bad = Sampled(np.zeros((1, 1)), np.ones(1), 3, 1.2, 20.0, 5.0)
+    bad = Sampled(np.zeros((1, 1)), np.ones(1), 3, 1.2, 20.0, 5.0, 0.01)
     told = " ".join(bad.complaints)
     assert "3 transitions diverged" in told and "R-hat 1.200" in told and "20 independent draws" in told
-    assert not Sampled(np.zeros((1, 1)), np.ones(1), 0, 1.005, 400.0, 5.0).complaints
+    assert "1 % of the draws count" in told
+    assert not Sampled(np.zeros((1, 1)), np.ones(1), 0, 1.005, 400.0, 5.0, 0.6).complaints
 
 
 def test_friction_joins_only_tables_that_name_it():

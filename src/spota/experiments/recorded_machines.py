@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from spota.fit import coordinates as systems
 from spota.fit.coordinates import Plain
-from spota.fit.covering import LEARNED, LEVEL, learned, scores, usual
+from spota.fit.covering import LEVEL, learned, scores, speaking, surprise
 from spota.fit.estimate import Estimate, Problem, best_machine, estimate
 from spota.fit.noise import Noise, sensors
 from spota.fit.prediction import simulate
@@ -106,12 +106,12 @@ def refusals(
         believed = estimate(replace(problem, noise=noise), 8, np.clip(wide.z, -3, 3), wide.start)
         found[name] = believed
     share = learned(system, found["compared with"])
-    null = scores(system, found.pop("compared with"), share)
-    counts = share > LEARNED
-    unit = usual(env, system, share)
-    critical = np.quantile((np.abs(null) / unit[:, None])[counts].max(axis=0), 1 - LEVEL, method="higher")
-    other = {name: np.abs(scores(system, one, share)) / unit[:, None] for name, one in found.items()}
-    largest = {name: ratio[counts].max(axis=0) for name, ratio in other.items()}
+    counts = speaking(share)
+    largest = {
+        name: surprise(env, system, share, scores(system, one, share))[counts].max(axis=0)
+        for name, one in found.items()
+    }
+    critical = np.quantile(largest.pop("compared with"), 1 - LEVEL, method="higher")
     return [Refusals(name, x.size, int((x > critical).sum())) for name, x in largest.items()]
 
 

@@ -17,11 +17,10 @@ from spota.envs import make
 from spota.fit.coordinates import Plain
 from spota.fit.covering import applies
 from spota.fit.fitting import Fit, Settings, fit
-from spota.fit.holding_out import nominal
-from spota.fit.prediction import predicted
+from spota.fit.holding_out import LEAD, ahead, nominal, watched
 from spota.fit.recording import measured
 from spota.fit.recording_file import read_all
-from spota.fit.segments import cut
+from spota.fit.segments import Segments, cut
 from spota.fit.verdict import Coverage
 from spota.runs import plan
 from spota.runs.directory import Run
@@ -72,20 +71,19 @@ def machine(name: str, directory: Path, seed: int, quick: bool, warn: Callable[[
         found = fit(env, chirps, settings, run)
     fresh = [r for r in chirps if r.name not in found.fitted]
     held_out = applies(jax.random.fold_in(key, 2), found.env, fresh, machines)
-    return Machine(paper, found, held_out, swing_up_errors(env, found, cut(swings, env, 10)))
+    return Machine(paper, found, held_out, swing_up_errors(env, found, cut(swings, env, 10, LEAD)))
 
 
-def swing_up_errors(env: Env, found: Fit, segments: Any) -> dict[str, dict[str, float]]:
-    """Half a second ahead from the measured beginning: the mean prediction of fitted machines, and the nominal one."""
+def swing_up_errors(env: Env, found: Fit, segments: Segments) -> dict[str, dict[str, float]]:
+    """Half a second ahead, after a lead: the mean prediction of fitted machines, and the nominal one's."""
     names = tuple(found.env.domain)
     rows = {n: np.asarray(x) for n, x in found.env.domain.sample(jax.random.key(0), ROWS).items()}
-    values = np.stack([rows[n] for n in names])
-    many = segments.chosen(np.tile(np.arange(segments.n), ROWS))
-    off = predicted(found.env, Plain(names, {}), np.repeat(values, segments.n, axis=1), many.start, many)
-    fitted = off.reshape(*off.shape[:2], ROWS, segments.n).mean(axis=2)
+    fitted, middle = Plain(names, {}), np.array([np.median(rows[n]) for n in names])
+    start, _ = watched(found.env, fitted, middle, found.noise, segments)
+    off = ahead(found.env, fitted, np.stack([rows[n] for n in names]), start[:, None], segments).mean(axis=2)
     system, z = nominal(env)
-    plainly = predicted(env, system, np.repeat(z[:, None], segments.n, axis=1), segments.start, segments)
-    errors = {"fitted": fitted, "nominal": plainly}
+    start, _ = watched(env, system, z, found.noise, segments)
+    errors = {"fitted": off, "nominal": ahead(env, system, z[:, None], start[:, None], segments)[:, :, 0]}
     by_signal = {kind: np.sqrt((r**2).mean(axis=(0, 2))) for kind, r in errors.items()}
     return {s.name: {k: float(v[i]) for k, v in by_signal.items()} for i, s in enumerate(measured(env))}
 

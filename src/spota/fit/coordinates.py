@@ -4,6 +4,8 @@
 which machine of the table it is. Parameters that are constant have no coordinate.
 """
 
+from collections.abc import Mapping
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -46,6 +48,11 @@ class Linear(eqx.Module):
     def domain(self, z: Float[Array, "p"]) -> dict[str, Float[Array, ""]]:
         """All parameters by name."""
         return _named(self, self.values(z))
+
+    def z_of(self, values: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "p m"]:
+        """The coordinates of parameters, away from bounds."""
+        off = values - np.asarray(self.mean, np.float64)[:, None]
+        return np.linalg.solve(np.asarray(self.factor, np.float64), off)
 
     @property
     def spread(self) -> Float[np.ndarray, "p"]:
@@ -101,21 +108,37 @@ def values_of(system: Coordinates, z: Float[np.ndarray, "p"]) -> Float[np.ndarra
 def linear(table: DomainDistribution, env: Platform, rows: int = 4000) -> Linear:
     """The table's mean and covariance; rows that were observed keep their correlations."""
     drawn = {n: np.asarray(x, np.float64) for n, x in table.sample(jax.random.key(0), rows).items()}
-    names = tuple(name for name, row in table.items() if _is_drawn(row.marginal))
+    names = tuple(name for name, row in table.items() if is_drawn(row.marginal))
     values = np.stack([drawn[name] for name in names])
     covariance = np.cov(values) if isinstance(table, Empirical) else np.diag(values.var(axis=1))
     scale = values.std(axis=1)
     correlation = covariance / np.outer(scale, scale) + 1e-6 * np.eye(len(names))
-    far = values.mean(axis=1)[:, None] + FAR * scale[:, None] * np.array([-1.0, 1.0])
+    return _linear(table, env, names, values.mean(axis=1), scale[:, None] * np.linalg.cholesky(correlation))
+
+
+def wider(system: Linear, table: DomainDistribution, env: Platform, least: Mapping[str, float]) -> Linear:
+    """The same middle, every parameter by itself and with at least that spread: machines far from a narrow table."""
+    own = dict(zip(system.names, system.spread, strict=True))
+    scale = {name: max(float(own.get(name, 0.0)), least[name]) for name in table}
+    names = tuple(name for name in table if scale[name] > 0)
+    middle = {**system.constant, **dict(zip(system.names, np.asarray(system.mean, np.float64), strict=True))}
+    mean = np.array([middle[name] for name in names])
+    return _linear(table, env, names, mean, np.diag([scale[name] for name in names]))
+
+
+def _linear(
+    table: DomainDistribution, env: Platform, names: tuple[str, ...], mean: np.ndarray, factor: np.ndarray
+) -> Linear:
+    far = mean[:, None] + FAR * np.sqrt((factor**2).sum(axis=1))[:, None] * np.array([-1.0, 1.0])
     bounds = np.array([possible(table, env, name) for name in names])
     bounds = np.where(np.isfinite(bounds), bounds, far)
-    arrays = (values.mean(axis=1), scale[:, None] * np.linalg.cholesky(correlation), bounds[:, 0], bounds[:, 1])
+    arrays = (mean, factor, bounds[:, 0], bounds[:, 1])
     return Linear(names, _constants(table, names), *(jnp.asarray(x, jnp.float32) for x in arrays))
 
 
 def scores(table: DomainDistribution, plain: tuple[str, ...] = ()) -> Scores:
     """Every drawn parameter by itself; `plain` ones are their own coordinate, such as whole delays."""
-    names = tuple(name for name, row in table.items() if _is_drawn(row.marginal) or name in plain)
+    names = tuple(name for name, row in table.items() if is_drawn(row.marginal) or name in plain)
     grid = np.linspace(-ENDS, ENDS, QUANTILES)
     curves = np.stack([grid if name in plain else _curve(table[name].marginal, grid) for name in names])
     return Scores(names, _constants(table, names), *(jnp.asarray(x, jnp.float32) for x in (grid, curves)))
@@ -147,7 +170,8 @@ def _curve(marginal: Marginal, grid: np.ndarray) -> np.ndarray:
     return np.quantile(marginal.draw(np.random.default_rng(0), 20_000), u)
 
 
-def _is_drawn(marginal: Marginal) -> bool:
+def is_drawn(marginal: Marginal) -> bool:
+    """Whether there is more than one value."""
     low, high = marginal.support
     return not isinstance(marginal, Constant) and high > low
 

@@ -3,25 +3,26 @@
 The machine is one unknown ξ in all segments of all recordings. The table says what to expect of it: mean μ and
 covariance Σ. The recordings say where it is: mean m and covariance S after both, by Gauss-Newton through the simulator.
 If the machine is one of the table, m scatters around μ with the covariance Σ − S, whatever the recordings can tell and
-what not. So t_j = (m_j − μ_j) / √(Σ_jj − S_jj) of every parameter is a standard score, and the largest one, each in
-units of what the table's own machines reach, is the test statistic. Its distribution is not assumed: machines are drawn
-from the table, simulated with the recorded commands, and estimated in the same way (a parametric bootstrap).
+what not. So t_j = (m_j − μ_j) / √(Σ_jj − S_jj) of every parameter is a standard score, and the one that is least likely
+for a machine of the table is the test statistic. Its distribution is not assumed: machines are drawn from the table,
+simulated with the recorded commands, and estimated in the same way (a parametric bootstrap).
 
-Model error is admitted: how far off, and for how long at a time, the best machine of any kind is, inside or outside of
-the table, is taken for noise (`noise.py`), in the estimate as in the simulated recordings. So a little friction that
-the simulator lacks refuses no table; a pole of the wrong length, which no machine of the table can imitate, does.
+Model error is admitted: how far off, and for how long at a time, the best machine of any kind is, inside the table or
+as far outside as the platform's machines go, is taken for noise (`noise.py`), in the estimate as in the simulated
+recordings. So a little friction that the simulator lacks refuses no table; a pole of the wrong length, which no machine
+of the table can imitate, does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from spota.fit import coordinates as coordinate_systems
-from spota.fit.coordinates import Linear
+from spota.fit.coordinates import Linear, is_drawn, values_of
 from spota.fit.estimate import Estimate, Problem, best_machine, estimate
 from spota.fit.noise import Noise, sensors
 from spota.fit.recording import Recording, is_rate, measured
@@ -37,12 +38,12 @@ MOST = 60
 """Segments that are looked at; more of them say the same again."""
 LEARNED = 0.1
 """The share of a parameter's variance that recordings must take away before it may speak."""
+BESIDE = 0.5
+"""And what that share must be beside the largest one: parameters that hardly tell have wild scores."""
 FELT = 0.01
 """The share below which the score of a parameter is numerical noise."""
-NORMAL = 2.2414
-"""The same quantile of |t| for a standard normal."""
-USUAL = 0.975
-"""The quantile of a parameter's score, among machines of the table, that is its unit."""
+DRAWN = 40_000
+"""Scores that are drawn to tell how unlikely one is."""
 FLIPPED = 0.9
 """The share of the movement that a machine must explain with a sign turned round, before that is believed."""
 HOPELESS = 0.5
@@ -64,11 +65,14 @@ def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], mach
     if (still := _still(env, segments)) is not None:
         return Coverage.unclear(env.name, recordings, still)
     system = coordinate_systems.linear(env.domain, env)
-    problem = Problem(env, system, segments, sensors(env))
+    usual_spreads = {name: _usual_spread(env, name) for name in env.domain}
+    problem = Problem(env, coordinate_systems.wider(system, env.domain, env, usual_spreads), segments, sensors(env))
     wide, noise = best_machine(problem)
     explained = _explained(env, segments, noise)
     if max(e.share for e in explained) >= HOPELESS:
-        judged = _judged(key, replace(problem, noise=noise), wide, recordings, explained, machines)
+        near = dict(zip(problem.coordinates.names, values_of(problem.coordinates, wide.z[:, 0]), strict=True))
+        believed = replace(problem, coordinates=system, noise=noise)
+        judged = _judged(key, believed, near, wide.start, recordings, explained, machines)
     else:
         judged = Coverage.refused(env.name, recordings, explained, _hopeless(env, explained))
     if judged.answer == "not covered":
@@ -81,26 +85,28 @@ def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], mach
 def _judged(
     key: jax.Array,
     problem: Problem,
-    wide: Estimate,
+    near: Mapping[str, float],
+    start: Float[np.ndarray, "d n m"],
     recordings: Sequence[Recording],
     explained: tuple[Explained, ...],
     machines: int,
 ) -> Coverage:
-    """The test itself."""
+    """The test itself; `near` is the best machine of any kind."""
     env, system = problem.env, problem.coordinates
     assert isinstance(system, Linear)
-    found = estimate(problem, 10, np.clip(wide.z, -3.0, 3.0), wide.start)
+    first = system.z_of(np.array([[near[name]] for name in system.names]))
+    found = estimate(problem, 10, np.clip(first, -3.0, 3.0), start)
     simulated, z = _simulated(key, problem, machines)
     null = estimate(replace(problem, segments=simulated, machines=machines), 4, z)
     share = learned(system, null)
     score, scores_of_null = scores(system, found, share), scores(system, null, share)
-    counts = share > LEARNED
-    unit = usual(env, system, share)
-    ratio = np.where(counts, np.abs(score[:, 0]) / unit, 0.0)
-    largest = (np.abs(scores_of_null) / unit[:, None] * counts[:, None]).max(axis=0)
-    p_value = (1 + int((largest >= ratio.max()).sum())) / (machines + 1)
+    counts = speaking(share)
+    both = np.concatenate([score, scores_of_null], axis=1)
+    unlikely = surprise(env, system, share, both) * counts[:, None]
+    own, largest = unlikely[:, 0], unlikely[:, 1:].max(axis=0)
+    p_value = (1 + int((largest >= own.max()).sum())) / (machines + 1)
     critical = float(np.quantile(largest, 1 - LEVEL))
-    evidence = _evidence(env, system, wide, found, score[:, 0], ratio, critical)
+    evidence = _evidence(env, system, near, found, score[:, 0], own, critical)
     bands = _bands(problem.segments, simulated, machines)
     return Coverage.judged(env.name, recordings, explained, evidence, p_value, LEVEL, machines, bands)
 
@@ -120,15 +126,27 @@ def scores(system: Linear, found: Estimate, share: Float[np.ndarray, "p"]) -> Fl
     return np.where(share[:, None] > FELT, off / np.sqrt(np.maximum(share, FELT))[:, None], 0.0)
 
 
-def usual(env: Env, system: Linear, share: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p"]:
-    """What |t| of a parameter usually reaches among machines of the table: its own law's if it is known, else normal.
+def speaking(share: Float[np.ndarray, "p"]) -> Bool[np.ndarray, "p"]:
+    """Which parameters may speak against a table."""
+    return share > max(LEARNED, BESIDE * float(share.max()))
 
-    It must not come from the machines that the statistic is compared with: these would look too usual.
+
+def surprise(
+    env: Env, system: Linear, share: Float[np.ndarray, "p"], t: Float[np.ndarray, "p m"]
+) -> Float[np.ndarray, "p m"]:
+    """−log of the probability that |t| of a parameter is as large among machines of the table.
+
+    t is √share of the parameter's own law and √(1 − share) of a normal one: a uniform law ends, and a normal one is
+    cut. It must not come from the machines that the statistic is compared with: these would look too usual.
     """
-    drawn = env.domain.sample(jax.random.key(0), 4000)
-    values = np.stack([np.asarray(drawn[name], np.float64) for name in system.names])
-    off = np.abs(values - np.asarray(system.mean, np.float64)[:, None]) / system.spread[:, None]
-    return share * np.quantile(off, USUAL, axis=1) + (1 - share) * NORMAL
+    drawn = env.domain.sample(jax.random.key(0), DRAWN)
+    normal = np.random.default_rng(0).standard_normal(DRAWN)
+    found = np.zeros_like(t)
+    for j, name in enumerate(system.names):
+        off = (np.asarray(drawn[name], np.float64) - float(system.mean[j])) / system.spread[j]
+        usual = np.sort(np.abs(np.sqrt(share[j]) * off + np.sqrt(1 - share[j]) * normal))
+        found[j] = -np.log((1 + DRAWN - np.searchsorted(usual, np.abs(t[j]))) / (DRAWN + 1))
+    return found
 
 
 def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segments, Float[np.ndarray, "p m"]]:
@@ -137,8 +155,7 @@ def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segment
     assert isinstance(system, Linear)
     drawn = env.domain.sample(key, machines)
     values = np.stack([np.asarray(drawn[name], np.float64) for name in system.names])
-    L = np.asarray(system.factor, np.float64)
-    z = np.linalg.solve(L, values - np.asarray(system.mean, np.float64)[:, None])
+    z = system.z_of(values)
     everything = segments.chosen(np.tile(np.arange(segments.n), machines))
     own = replace(problem, segments=everything, machines=machines)
     start = np.asarray(everything.start, np.float64).reshape(len(env.observations), machines, -1).swapaxes(1, 2)
@@ -157,10 +174,10 @@ def _with_positions(segments: Segments, positions: np.ndarray) -> Segments:
 def _evidence(
     env: Env,
     system: Linear,
-    wide: Estimate,
+    near: Mapping[str, float],
     found: Estimate,
     score: np.ndarray,
-    ratio: np.ndarray,
+    unlikely: np.ndarray,
     critical: float,
 ) -> tuple[Evidence, ...]:
     """What is known of every parameter: where it is if the table is hardly believed, and how well it is known."""
@@ -170,23 +187,23 @@ def _evidence(
     after = np.linalg.inv(np.linalg.inv(scale).T @ information @ np.linalg.inv(scale) + np.diag(1 / own**2))
     share = 1 - np.clip(np.diag(after) / own**2, 0.0, 1.0)
     shows = np.sqrt(1 - share) <= SEEN
-    near = coordinate_systems.values_of(system, wide.z[:, 0])
     rows = []
     for j, name in enumerate(system.names):
         low, high = env.domain[name].marginal.support
         rows.append(
-            Evidence(name, env.domain[name].unit, float(near[j]), float(low), float(high), float(score[j]),
-                     bool(ratio[j] > critical), float(np.sqrt(1 - share[j])), bool(shows[j]), float(ratio[j]))
+            Evidence(name, env.domain[name].unit, float(near[name]), float(low), float(high), float(score[j]),
+                     bool(unlikely[j] > critical), float(np.sqrt(1 - share[j])), bool(shows[j]), float(unlikely[j]))
         )  # fmt: skip
-    return tuple(sorted(rows, key=lambda row: -row.ratio))
+    return tuple(sorted(rows, key=lambda row: -row.surprise))
 
 
 def _usual_spread(env: Env, name: str) -> float:
-    """The spread that the platform itself gives a parameter: what excitation is measured by."""
-    row = type(env).__dataclass_fields__["domain"].default
-    table = row if hasattr(row, "items") and name in row else env.domain
-    marginal = table[name].marginal if name in table else env.domain[name].marginal
-    return float(np.std(marginal.draw(np.random.default_rng(0), 2000))) or float(np.abs(marginal.mean)) or 1.0
+    """The spread that the platform itself gives a parameter: how far to look, and what excitation is measured by."""
+    default = type(env).__dataclass_fields__["domain"].default
+    own = {**env.optional, **(default if hasattr(default, "items") else {})}
+    rows = [table[name].marginal for table in (own, env.domain) if name in table]
+    drawn = next((marginal for marginal in rows if is_drawn(marginal)), None)
+    return 0.0 if drawn is None else float(np.std(drawn.draw(np.random.default_rng(0), 2000)))
 
 
 def _explained(env: Env, segments: Segments, noise: Noise) -> tuple[Explained, ...]:

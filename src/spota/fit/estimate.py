@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from spota.fit import prediction
 from spota.fit.coordinates import Coordinates
 from spota.fit.noise import Noise, beginnings, seen
-from spota.fit.segments import SECONDS, Segments
+from spota.fit.segments import Segments
 from spota.sim.env import Env
 
 FARTHEST = 8.0
@@ -90,7 +90,7 @@ def estimate(
 ) -> Estimate:
     """Improve all machines step by step; a step that makes one worse is taken back, and shorter ones follow."""
     p, m = len(problem.coordinates.names), problem.machines
-    spread = beginnings(problem.env, problem.noise, problem.segments, SECONDS)
+    spread = beginnings(problem.env, problem.noise, problem.segments)
     measured = _by_machine(np.asarray(problem.segments.start, np.float64), m)
     first = np.zeros((p, m)) if z is None else np.asarray(z, np.float64)
     here = _Point.at(problem, first, measured if start is None else start, measured, spread)
@@ -122,6 +122,18 @@ def best_machine(problem: Problem, wide: float = 0.1) -> tuple[Estimate, Noise]:
         problem = replace(problem, noise=noise)
         found = estimate(problem, 5, found.z, found.start)
     return found, seen(problem.residuals(found), found.start.size + found.z.size)
+
+
+def beginnings_of(
+    problem: Problem, z: Float[np.ndarray, "p"], start: Float[np.ndarray, "d n"]
+) -> tuple[Float[np.ndarray, "t q d n"], Float[np.ndarray, "n d d"]]:
+    """How what a machine leaves unexplained depends on where segments begin, and the covariance of the latter."""
+    lanes = np.repeat(z[:, None], start.shape[1], axis=1)
+    segments = problem.segments.chosen(np.arange(start.shape[1]))
+    _, J = prediction.jacobians(problem.env, problem.coordinates, lanes, start, segments)
+    S = J[:, :, z.size :]
+    spread = beginnings(problem.env, problem.noise, problem.segments)
+    return S, np.linalg.inv(np.einsum("tqin,tq,tqjn->nij", S, problem.weights, S) + np.diag(1 / spread**2))
 
 
 @dataclass(frozen=True)
@@ -159,6 +171,7 @@ class _Point:
         g = np.transpose(self.gradient, (1, 2, 0))[..., None]
         solved = np.linalg.solve(C, np.concatenate([np.swapaxes(B, -1, -2), g[..., p:, :]], axis=-1))
         information = (A - B @ solved[..., :p]).sum(axis=0)
+        information = (information + np.swapaxes(information, -1, -2)) / 2  # which rounding had spoiled
         gradient = (g[..., :p, :] - B @ solved[..., p:]).sum(axis=0)[..., 0]
         return solved, np.moveaxis(information, 0, -1), gradient
 

@@ -113,7 +113,9 @@ def fit(env: Platform, recordings: Sequence[Recording], settings: Settings, run:
     after = _values(problem.coordinates, sampled.z)
     table = _table(key, before, problem.coordinates.names, after, recordings, settings)
     one = wide.with_domain(table)
-    checked = holding_out.check(wide, problem.coordinates, sampled, noise, left)
+    assert isinstance(problem.coordinates, Scores)
+    middle = best.z[:, int(np.argmin(best.cost))]
+    checked = holding_out.check(wide, problem.coordinates, middle, sampled, noise, left)
     names, drawn = problem.coordinates.names, before.sample(jax.random.fold_in(key, 1), 4000)
     units, ends = {n: before[n].unit for n in names}, {n: before[n].marginal.support for n in names}
     rows = learned(names, units, np.stack([np.asarray(drawn[n]) for n in names]), after, ends)
@@ -136,7 +138,13 @@ def describe(found: Fit, recordings: Sequence[Recording], settings: Settings) ->
         "settings": vars(settings),
         "noise": {"sigma": found.noise.sigma, "correlation_samples": found.noise.tau},
         "tempering": found.tempering,
-        "sampling": {"divergences": s.divergences, "r_hat": s.r_hat, "effective": s.effective, "steps": s.steps},
+        "sampling": {
+            "divergences": s.divergences,
+            "r_hat": s.r_hat,
+            "effective": s.effective,
+            "steps": s.steps,
+            "agreement": s.agreement,
+        },
         "learned": [{**vars(row), "ratio": row.ratio} for row in found.learned],
         "combinations": [{"parts": dict(c.parts), "ratio": c.ratio, "text": str(c)} for c in found.combinations],
         "held_out": found.held_out.to_dict(),
@@ -146,18 +154,19 @@ def describe(found: Fit, recordings: Sequence[Recording], settings: Settings) ->
 
 
 def _divided(recordings: Sequence[Recording], env: Env, share: float) -> tuple[Segments, Segments, tuple[str, ...]]:
-    """Segments to fit and to predict; whole recordings are held out if there are several."""
-    segments = cut(recordings, env, env.effects.delay.longest)
-    n = len(recordings)
+    """Segments to fit, and with a lead to predict; whole recordings are held out if there are several."""
+    longest, n = env.effects.delay.longest, len(recordings)
+    segments, led = cut(recordings, env, longest), cut(recordings, env, longest, holding_out.LEAD)
     if n > 1:
         out = np.linspace(n - 1, 0, max(1, round(share * n)), endpoint=False).round().astype(int)
-        kept = ~np.isin(segments.of, out)
+        kept, left = ~np.isin(segments.of, out), np.isin(led.of, out)
     else:
-        kept = np.arange(segments.n) < round((1 - share) * segments.n)
-    if kept.sum() < 3 or (~kept).sum() < 1:
+        first = round((1 - share) * segments.n)
+        kept, left = np.arange(segments.n) < first, np.arange(led.n) >= first
+    if kept.sum() < 3 or left.sum() < 1:
         raise ValueError(f"{segments.n} segments of half a second are too few to fit some and predict others.")
     fitted = tuple(recordings[i].name for i in np.unique(segments.of[kept]))
-    return segments.chosen(_thinned(np.flatnonzero(kept))), segments.chosen(_thinned(np.flatnonzero(~kept))), fitted
+    return segments.chosen(_thinned(np.flatnonzero(kept))), led.chosen(_thinned(np.flatnonzero(left))), fitted
 
 
 def _thinned(index: np.ndarray) -> np.ndarray:
@@ -249,7 +258,7 @@ def _sampled(
         return {**{name: np.asarray(value) for name, value in vars(drawn).items()}, COST: time.monotonic() - begun}
 
     kept = run.block("posterior", compute)
-    numbers = {name: kept[name].item() for name in ("divergences", "r_hat", "effective", "steps")}
+    numbers = {name: kept[name].item() for name in ("divergences", "r_hat", "effective", "steps", "agreement")}
     return Sampled(kept["z"], kept["scale"], **numbers)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from spota.fit.coordinates import Plain, Scores
-from spota.fit.estimate import Estimate, Problem
+from spota.fit.coordinates import Coordinates, Plain, Scores
+from spota.fit.estimate import Estimate, Problem, beginnings_of, estimate
 from spota.fit.noise import Noise, beginnings
 from spota.fit.posterior import Sampled
 from spota.fit.prediction import jacobians, predicted
@@ -18,6 +18,8 @@ from spota.sim.env import Env
 
 ROWS = 60
 """Machines of the fit that predict."""
+LEAD = 0.2
+"""Seconds in which a machine is watched before it is predicted: slopes of a few samples say too little."""
 COVERED = 0.9
 """The share of samples that the predicted bands should hold."""
 TOO_FEW = 0.75
@@ -26,7 +28,7 @@ TOO_FEW = 0.75
 
 @dataclass(frozen=True)
 class HeldOut:
-    """How well the fit predicts half a second of what it has not seen, from the measured beginning."""
+    """How well the fit predicts half a second of what it has not seen, after a fifth of a second of watching."""
 
     signals: tuple[tuple[str, str], ...]
     """Names and units."""
@@ -60,25 +62,56 @@ class HeldOut:
         }
 
 
-def check(before: Env, coordinates: Any, sampled: Sampled, noise: Noise, left: Segments) -> HeldOut:
-    """Predict the held-out segments with rows of the fit."""
-    assert isinstance(coordinates, Scores)
+def check(
+    before: Env, coordinates: Scores, middle: np.ndarray, sampled: Sampled, noise: Noise, left: Segments
+) -> HeldOut:
+    """Predict held-out segments with rows of the fit, from where its middle machine places their beginnings."""
     rows = np.linspace(0, sampled.z.shape[0] - 1, ROWS).round().astype(int)
-    n = left.n
-    lanes = np.repeat(sampled.z[rows].T, n, axis=1)
-    everything = left.chosen(np.tile(np.arange(n), ROWS))
-    off = predicted(before, coordinates, lanes, everything.start, everything)
-    off = off.reshape(*off.shape[:2], ROWS, n)
-    error = np.sqrt((off.mean(axis=2) ** 2).mean(axis=(0, 2)))
     generator = np.random.default_rng(0)
+    start, factor = watched(before, coordinates, middle, noise, left)
+    half = np.einsum("nij,njm->imn", factor, generator.standard_normal((left.n, start.shape[0], ROWS // 2)))
+    starts = start[:, None] + np.concatenate([half, -half], axis=1)  # in pairs, so that their mean is the best guess
+    off = ahead(before, coordinates, sampled.z[rows].T, starts, left)
+    error = np.sqrt((off.mean(axis=2) ** 2).mean(axis=(0, 2)))
     scale = sampled.scale[rows]
     spoiled = off + np.stack([noise.draw(generator, off[:, :, 0].shape) * s for s in scale], axis=2)
     low, high = np.quantile(spoiled, [0.05, 0.95], axis=2)
     inside = ((low <= 0) & (high >= 0)).mean(axis=(0, 2))
     system, values = nominal(before)
-    plainly = predicted(before, system, np.repeat(values[:, None], n, axis=1), left.start, left)
+    start, _ = watched(before, system, values, noise, left)
+    plainly = ahead(before, system, values[:, None], start[:, None], left)
     names = tuple((s.name, s.unit) for s in measured(before))
-    return HeldOut(names, n, _tuple(error), _tuple(np.sqrt((plainly**2).mean(axis=(0, 2)))), _tuple(inside))
+    return HeldOut(names, left.n, _tuple(error), _tuple(np.sqrt((plainly**2).mean(axis=(0, 2, 3)))), _tuple(inside))
+
+
+def watched(
+    env: Env, coordinates: Coordinates, z: Float[np.ndarray, "p"], noise: Noise, segments: Segments
+) -> tuple[Float[np.ndarray, "d n"], Float[np.ndarray, "n d d"]]:
+    """Where segments with a lead begin, by what a machine shows during the lead; and a factor of the covariance."""
+    share = _lead(env, segments) / segments.positions.shape[0]
+    problem = Problem(env, coordinates, segments, noise, horizon=share, pinned=coordinates.names)
+    start = estimate(problem, 6, z[:, None]).start[..., 0]
+    return start, np.linalg.cholesky(beginnings_of(problem, z, start)[1])
+
+
+def ahead(
+    env: Env,
+    coordinates: Coordinates,
+    rows: Float[np.ndarray, "p m"],
+    starts: Float[np.ndarray, "d m n"],
+    segments: Segments,
+) -> Float[np.ndarray, "t q m n"]:
+    """What m machines leave unexplained of the half seconds after the lead."""
+    m, n = rows.shape[1], segments.n
+    everything = segments.chosen(np.tile(np.arange(n), m))
+    flat = starts.repeat(m // starts.shape[1], axis=1).reshape(starts.shape[0], -1)
+    off = predicted(env, coordinates, np.repeat(rows, n, axis=1), flat, everything)
+    return off.reshape(*off.shape[:2], m, n)[_lead(env, segments) :]
+
+
+def _lead(env: Env, segments: Segments) -> int:
+    """Samples of the lead."""
+    return segments.positions.shape[0] - round(SECONDS / (segments.every * env.dt))
 
 
 def nominal(before: Env) -> tuple[Plain, Float[np.ndarray, "p"]]:
@@ -113,7 +146,7 @@ def _log_density(
     r: np.ndarray, J: np.ndarray, covariance: np.ndarray, S: np.ndarray, problem: Problem, noise: Noise
 ) -> float:
     """Of segments with errors that last, an uncertain machine and an uncertain beginning."""
-    spread = beginnings(problem.env, problem.noise, problem.segments, SECONDS)
+    spread = beginnings(problem.env, problem.noise, problem.segments)
     t, q, n = r.shape
     lag = np.abs(np.subtract.outer(np.arange(t), np.arange(t)))
     base = scipy.linalg.block_diag(*(s**2 * rho**lag for s, rho in zip(noise.sigma, noise.rho, strict=True)))

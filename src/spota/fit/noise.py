@@ -50,17 +50,18 @@ def sensors(env: Platform) -> Noise:
 
 
 def seen(residuals: Float[np.ndarray, "t q n"], parameters: int) -> Noise:
-    """Size and correlation time of what is left, with so many numbers estimated from it."""
+    """Size and correlation time of what is left, with so many numbers estimated from n / τ samples."""
     t, q, n = residuals.shape
-    share = max(1 - parameters / (t * q * n), 0.5)
+    tau = np.array([_correlation_time(residuals[:, i]) for i in range(q)])
+    share = max(1 - parameters / (t * n / tau).sum(), 0.5)
     sigma = np.sqrt((residuals**2).mean(axis=(0, 2)) / share)
-    return Noise(np.maximum(sigma, SMALLEST), np.array([_correlation_time(residuals[:, i]) for i in range(q)]))
+    return Noise(np.maximum(sigma, SMALLEST), tau)
 
 
-def beginnings(env: Platform, noise: Noise, segments: Segments, seconds: float) -> Float[np.ndarray, "d"]:
+def beginnings(env: Platform, noise: Noise, segments: Segments) -> Float[np.ndarray, "d"]:
     """How far the measured beginning of a segment may be off: of positions and, from their slope, of rates."""
-    around = max(5.0, 2 * AROUND * segments.positions.shape[0] / seconds)
-    dt = seconds / segments.positions.shape[0]
+    dt = segments.every * env.dt
+    around = max(5.0, 2 * AROUND / dt)
     places = [i for i, s in enumerate(env.observations) if not is_rate(s)]
     spread = np.zeros(len(env.observations))
     spread[places] = 2 * noise.sigma

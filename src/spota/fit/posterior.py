@@ -1,9 +1,11 @@
-"""Which machines are still possible after recordings: NUTS through the simulator, four chains, whole delays enumerated.
+"""Which machines are still possible after recordings: NUTS, four chains, whole delays enumerated.
 
-Coordinates are whitened by the curvature at the best machine, so that the sampler meets almost a standard normal. Where
-a segment began is integrated out to first order around its best guess. The scale of the noise is learned with the rest,
-and n samples count as n / τ (`noise.py`). A delay is a whole number of steps: the few that matter are summed over, and
-drawn afterwards.
+Coordinates are whitened by the curvature at the best machine, so that the sampler meets almost a standard normal. A
+step through the simulator costs a thousand times as much as one through a quadratic model of it (`quadratic.py`), so
+NUTS moves through the model, and the simulator weighs its draws: rows are drawn again by the ratio of both posteriors
+(importance resampling). Where a segment began is integrated out to first order around its best guess. The scale of the
+noise is learned with the rest, and n samples count as n / τ (`noise.py`). A delay is a whole number of steps: the few
+that matter are summed over, and drawn afterwards.
 """
 
 from dataclasses import dataclass
@@ -12,22 +14,24 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+import scipy.special
+from jaxtyping import Array, Float, Int
 
-from spota.fit.coordinates import Scores
+from spota.fit.coordinates import Coordinates
 from spota.fit.estimate import Estimate, Problem
-from spota.fit.noise import beginnings
-from spota.fit.prediction import jacobians, residuals
-from spota.fit.segments import SECONDS, Segments
-from spota.sim.env import Env
+from spota.fit.quadratic import Likelihood, Straight, modelled
 
 CHAINS = 4
-WARM_UP = 200
+WARM_UP = 1000
 DRAWS = 250
 """Of each chain."""
-DEEPEST = 6
-"""Doublings of a trajectory: 63 steps at most."""
-ACCEPT = 0.85
+THINNED = 10
+"""Of so many draws one is kept: neighbours are alike, and each that is kept is simulated."""
+DEEPEST = 8
+"""Doublings of a trajectory: 255 steps at most."""
+ACCEPT = 0.95
+AGREEING = 0.2
+"""The share of draws that should count after weighing."""
 SCALE_PRIOR = 0.5
 """Standard deviation of the logarithm of the noise's scale."""
 WORTHY = 0.02
@@ -49,7 +53,9 @@ class Sampled:
     effective: float
     """The smallest effective number of draws."""
     steps: float
-    """Steps through the simulator per draw, on average."""
+    """Steps of NUTS per draw, on average."""
+    agreement: float
+    """The share of independent draws that is left when the simulator has weighed them; 1 if its model is exact."""
 
     @property
     def complaints(self) -> list[str]:
@@ -61,6 +67,11 @@ class Sampled:
             found.append(f"the chains do not agree (R-hat {self.r_hat:.3f}, at most 1.01 is wanted); draw more.")
         if self.effective < 100:
             found.append(f"there are only {self.effective:.0f} independent draws of some parameter; draw more.")
+        if self.agreement < AGREEING:
+            found.append(
+                f"the simulator is more bent than its quadratic model: weighed by it, {100 * self.agreement:.0f} % of "
+                "the draws count; the spread of the rows is rough."
+            )
         return found
 
 
@@ -82,44 +93,42 @@ def sample(
     kept = np.argsort(-weights)[:MOST_DELAYS]
     kept = kept[weights[kept] >= WORTHY]
     target = _Target.of(problem, found, kept)
-    k_start, k_chains, k_delays = jax.random.split(key, 3)
+    k_start, k_chains, k_again, k_delays = jax.random.split(key, 4)
     first = 0.5 * jax.random.normal(k_start, (CHAINS, target.size))
-    kernel = NUTS(potential_fn=target.potential, target_accept_prob=ACCEPT, max_tree_depth=DEEPEST, dense_mass=False)
+    kernel = NUTS(potential_fn=target.potential, target_accept_prob=ACCEPT, max_tree_depth=DEEPEST, dense_mass=True)
     chains = MCMC(
-        kernel, num_warmup=warm_up, num_samples=draws, num_chains=CHAINS, chain_method="vectorized", progress_bar=False
-    )
+        kernel, num_warmup=warm_up, num_samples=THINNED * draws, thinning=THINNED, num_chains=CHAINS,
+        chain_method="vectorized", progress_bar=False,
+    )  # fmt: skip
     chains.run(k_chains, init_params=first, extra_fields=("diverging", "num_steps"))
     u = np.asarray(chains.get_samples(group_by_chain=True))
     fields = {name: np.asarray(x) for name, x in chains.get_extra_fields().items()}
     flat = u.reshape(-1, u.shape[-1])
-    z = target.machines(k_delays, flat)
+    chosen, z, agreement = target.weighed(k_again, k_delays, flat)
     r_hat, effective = _convergence(u)
     return Sampled(
-        z, np.exp(SCALE_PRIOR * flat[:, -1]), int(fields["diverging"].sum()), r_hat, effective,
-        float(fields["num_steps"].mean()),
+        z, np.exp(np.asarray(target.log_scale(flat[chosen, -1]))), int(fields["diverging"].sum()), r_hat,
+        effective, float(fields["num_steps"].mean()), agreement,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Target:
-    """−log posterior over the whitened coordinates u and, last, the logarithm of the noise's scale."""
+    """−log posterior over the whitened coordinates u and, last, the logarithm of the noise's scale, whitened too."""
 
-    env: Env
-    coordinates: Scores
-    segments: Segments
-    best: jax.Array
-    """[p] with the delay of each kept one put in later."""
+    likelihoods: tuple[Likelihood, ...]
+    """Of every delay, by the simulator."""
+    roots: Float[Array, "delays f f"]
+    """Of every delay, R of the quadratic model."""
+    straight: Straight
+    coordinates: Coordinates
+    best: Float[np.ndarray, "p"]
+    delays: Float[np.ndarray, "delays"]
     free: np.ndarray
-    factor: jax.Array
-    delays: jax.Array
-    start: jax.Array
-    """[d, n, D]"""
-    pulls: jax.Array
-    """Sᵀ W of every sample, [t, q, d, n, D]"""
-    off: jax.Array
-    inverse: jax.Array
-    weights: jax.Array
+    factor: Float[np.ndarray, "k k"]
     count: float
+    middle: float
+    """The logarithm of the likeliest scale of the noise, at the best machine."""
 
     @property
     def size(self) -> int:
@@ -127,72 +136,64 @@ class _Target:
 
     @staticmethod
     def of(problem: Problem, found: Estimate, kept: np.ndarray) -> "_Target":
-        assert isinstance(problem.coordinates, Scores)
-        free, n, p = problem.free, problem.each, len(problem.coordinates.names)
-        covariance = found.covariance()[kept[0]][np.ix_(free, free)]
-        spread = beginnings(problem.env, problem.noise, problem.segments, SECONDS)
-        segments = problem.segments.chosen(np.arange(n))
-        W = problem.weights
-        parts: list[list[np.ndarray]] = [[], [], [], []]
-        for d in kept:
-            start = found.start[..., d]
-            _, J = jacobians(problem.env, problem.coordinates, np.repeat(found.z[:, d : d + 1], n, 1), start, segments)
-            S = J[:, :, p:]
-            C = np.einsum("tqin,tq,tqjn->nij", S, W, S) + np.diag(1 / spread**2)
-            off = (start - np.asarray(segments.start, np.float64)) / spread[:, None] ** 2
-            inverse = np.moveaxis(np.linalg.inv(C), 0, -1)
-            for part, value in zip(parts, (start, S * W[:, :, None, None], off, inverse), strict=True):
-                part.append(value)
-        start, pulls, off, inverse = (jnp.asarray(np.stack(x, axis=-1), jnp.float32) for x in parts)
-        tau, t = problem.noise.tau, segments.positions.shape[0]
-        count = float((n * t / tau).sum() - start.shape[0] * n)
-        place = list(free).index(False) if not free.all() else None
-        delays = found.z[place, kept] if place is not None else np.zeros(1)
-        return _Target(
-            problem.env, problem.coordinates, segments, jnp.asarray(found.z[:, kept[0]], jnp.float32), free,
-            jnp.asarray(np.linalg.cholesky(covariance), jnp.float32), jnp.asarray(delays, jnp.float32), start, pulls,
-            off, inverse, jnp.asarray(W, jnp.float32), max(count, 10.0),
-        )  # fmt: skip
+        free, n = problem.free, problem.each
+        z, samples = found.z[:, kept[0]], problem.segments.positions.shape[0]
+        count = max(float((n * samples / problem.noise.tau).sum() - found.start.shape[0] * n), 10.0)
+        middle = 0.5 * float(np.log((found.cost[kept[0]] - (z[free] ** 2).sum()) / count))
+        information = found.information[..., kept[0]][np.ix_(free, free)] * np.exp(-2 * middle)
+        factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(int(free.sum())))).T
+        delays = found.z[~free][0, kept] if not free.all() else np.zeros(1)
+        likelihoods = tuple(Likelihood.of(problem, found, int(which)) for which in kept)
+        straight = Straight.of(problem, z, factor)
+        roots = [one.quadratic(straight, delay) for one, delay in zip(likelihoods, delays, strict=True)]
+        model = jnp.asarray(np.stack(roots), jnp.float32)
+        return _Target(likelihoods, model, straight, problem.coordinates, z, delays, free, factor, count, middle)
 
     def z_of(self, u: Float[Array, "k"]) -> Float[Array, "p"]:
-        """All coordinates, with the delay of the best machine."""
-        moved = jnp.zeros(self.best.size).at[np.flatnonzero(self.free)].set(self.factor @ u[:-1])
-        return self.best + moved
+        """All coordinates; a delay is that of the best machine."""
+        moved = jnp.asarray(self.factor, jnp.float32) @ u[:-1]
+        return jnp.asarray(self.best, jnp.float32).at[np.flatnonzero(self.free)].add(moved)
 
-    def misfit(self, z: Float[Array, "p"]) -> Float[Array, "delays"]:
-        """Twice the negative log likelihood for every delay, with beginnings integrated out, at the best scale."""
-
-        def one(delay: Array, start: Array, pulls: Array, off: Array, inverse: Array) -> Array:
-            here = z if self.free.all() else z.at[int(np.flatnonzero(~self.free)[0])].set(delay)
-            domain = self.coordinates.domain(here)
-            r = jax.vmap(lambda s, seg: residuals(self.env, domain, s, seg), in_axes=-1, out_axes=-1)(
-                start, self.segments
-            )
-            h = jnp.einsum("tqdn,tqn->dn", pulls, r) + off
-            fixed = (r**2 * self.weights[:, :, None]).sum()
-            return fixed - jnp.einsum("in,ijn,jn->", h, inverse, h)
-
-        return jax.vmap(one, in_axes=(0, -1, -1, -1, -1))(self.delays, self.start, self.pulls, self.off, self.inverse)
+    def log_scale(self, u: Any) -> Any:
+        """Of the noise; its posterior is nearly normal."""
+        return self.middle + u / np.sqrt(2 * self.count + SCALE_PRIOR**-2)
 
     def log_likelihoods(self, u: Float[Array, "k"]) -> Float[Array, "delays"]:
-        """For every delay."""
-        scale = SCALE_PRIOR * u[-1]
-        return -0.5 * self.misfit(self.z_of(u)) * jnp.exp(-2 * scale) - self.count * scale
+        """For every delay, by the model."""
+        misfit = modelled(self.roots, self.straight.places(self.coordinates.values(self.z_of(u))))
+        scale = self.log_scale(u[-1])
+        volumes = np.array([one.volume - self.likelihoods[0].volume for one in self.likelihoods], np.float32)
+        return volumes - 0.5 * misfit * jnp.exp(-2 * scale) - self.count * scale
 
     def potential(self, u: Float[Array, "k"]) -> Float[Array, ""]:
         """What NUTS descends."""
         z = self.z_of(u)[np.flatnonzero(self.free)]
         likelihood = jax.scipy.special.logsumexp(self.log_likelihoods(u))
-        return 0.5 * (z**2).sum() + 0.5 * u[-1] ** 2 - likelihood
+        return 0.5 * (z**2).sum() + 0.5 * (self.log_scale(u[-1]) / SCALE_PRIOR) ** 2 - likelihood
 
-    def machines(self, key: jax.Array, u: Float[np.ndarray, "draws k"]) -> Float[np.ndarray, "draws p"]:
-        """The coordinates of every draw, each with a delay of its own."""
+    def weighed(
+        self, key: jax.Array, k_delays: jax.Array, u: Float[np.ndarray, "draws k"]
+    ) -> tuple[Int[np.ndarray, "draws"], Float[np.ndarray, "draws p"], float]:
+        """Draws that are drawn again as the simulator weighs them, their coordinates, and the share that counts."""
+        model = np.asarray(jax.vmap(self.log_likelihoods)(jnp.asarray(u, jnp.float32)), np.float64)
+        scale = self.log_scale(u[:, -1])
         z = np.array(jax.vmap(self.z_of)(jnp.asarray(u, jnp.float32)), np.float64)
-        if self.delays.size > 1:
-            logits = np.asarray(jax.lax.map(self.log_likelihoods, jnp.asarray(u, jnp.float32), batch_size=50))
-            which = np.asarray(jax.random.categorical(key, jnp.asarray(logits), axis=-1))
-            z[:, ~self.free] = np.asarray(self.delays)[which][:, None]
-        return z
+        many = np.asarray(jax.vmap(self.coordinates.values)(jnp.asarray(z, jnp.float32)), np.float64).T
+        exact = np.empty_like(model)
+        for d, one in enumerate(self.likelihoods):
+            many[~self.free] = self.delays[d]
+            gained = one.volume - self.likelihoods[0].volume - self.count * scale
+            exact[:, d] = gained - 0.5 * one.misfit(many) * np.exp(-2 * scale)
+        log = scipy.special.logsumexp(exact, axis=1) - scipy.special.logsumexp(model, axis=1)
+        weights = np.exp(log - log.max())
+        weights = np.minimum(weights, weights.mean() * np.sqrt(weights.size))  # truncated: no draw outweighs the rest
+        weights /= weights.sum()
+        places = (np.arange(weights.size) + float(jax.random.uniform(key))) / weights.size
+        chosen = np.searchsorted(np.cumsum(weights), places).clip(max=weights.size - 1)
+        which = np.asarray(jax.random.categorical(k_delays, jnp.asarray(exact[chosen]), axis=-1))
+        z = z[chosen]
+        z[:, ~self.free] = self.delays[which][:, None]
+        return chosen, z, float(1 / (weights**2).sum() / weights.size)
 
 
 def _convergence(u: Float[np.ndarray, "chains draws k"]) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from spota.fit.recording_file import read
 recording = read("chirp.npz", make("cart-pole"))     # or a CSV file with a header: time [s], x [m], …, V [V]
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +19,12 @@ FASTEST = {"rad": 60.0, "m": 6.0}
 """Speeds, by unit, that none of these machines reaches: then the unit is wrong."""
 LOOK = 0.05
 """Seconds over which a speed is looked at: between two samples at 500 Hz, noise of 5 mm is 3 m/s."""
+RESTS = 0.1
+"""Seconds of rest under a strong command that show that commands did not act yet."""
+STILL = 2e-3
+"""The share of its range within which a position is at rest."""
+SWITCHED_ON = 2.0
+"""Seconds from the beginning within which a machine is switched on; a later rest is its own doing."""
 TURNS = 25.0
 """Radians, four turns, that no angle of theirs leaves: then it is in degrees."""
 
@@ -64,6 +70,31 @@ def rate_of(env: Platform) -> dict[int, int]:
         names = ", ".join(f"{s.name} [{s.unit}]" for s in env.observations)
         raise ValueError(f"{env.name} observes {names}: nobody can tell which is the rate of which.")
     return pairs
+
+
+def acting(recording: Recording, env: Platform) -> Recording:
+    """What was recorded while commands acted.
+
+    Recordings may begin before the amplifier does: commands are written down, and what they move stays where it is.
+    The driven positions are the first ones, as many as there are commands.
+    """
+    n = max(2, round(RESTS / float(np.median(np.diff(recording.time)))))
+    windows = np.lib.stride_tricks.sliding_window_view
+    driven, told = recording.positions[:, : len(env.actions)], np.abs(recording.commands)
+    moved = np.ptp(windows(driven, n, axis=0), axis=-1)
+    rests = (moved < STILL * np.ptp(driven, axis=0)).all(axis=1)
+    strong = (windows(told, n, axis=0).mean(axis=-1) > 0.5 * told.mean(axis=0)).any(axis=1)
+    asleep = np.flatnonzero(rests & strong & (recording.time[n - 1 :] < SWITCHED_ON))
+    if not asleep.size:
+        return recording
+    first = int(asleep[-1]) + n
+    note = (
+        f"Its commands act from {recording.time[first]:.2f} s on: before, the machine rests although it is told to "
+        "move. That part is left out."
+    )
+    time = recording.time[first:] - recording.time[first]
+    kept = {"positions": recording.positions[first:], "commands": recording.commands[first:]}
+    return replace(recording, time=time, notes=(*recording.notes, note), **kept)
 
 
 def check(recording: Recording, env: Platform) -> Recording:

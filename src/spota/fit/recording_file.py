@@ -18,7 +18,7 @@ import numpy as np
 from spota.files.archives import read_archive
 from spota.files.atomic import write_atomically
 from spota.files.documents import check, check_format, parse_json
-from spota.fit.recording import Recording, is_rate, measured
+from spota.fit.recording import Recording, acting, is_rate, measured
 from spota.fit.recording import check as checked
 from spota.sim.env import Platform
 
@@ -63,11 +63,12 @@ def read(path: str | Path, env: Platform, name: str | None = None) -> Recording:
     _check_finite(name, time, signals, names)
     _check_finite(name, time, commands, inputs)
     positions = _columns(name, env, signals, names, [(s.name, s.unit) for s in measured(env)], "signal")
-    acting = _columns(name, env, commands, inputs, [(s.name, s.unit) for s in env.actions], "command")
+    told = _columns(name, env, commands, inputs, [(s.name, s.unit) for s in env.actions], "command")
     turned = [i for i, s in enumerate(measured(env)) if s.unit == "rad"]
     positions[:, turned] = np.unwrap(positions[:, turned], axis=0)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return checked(Recording(name, digest, time - time[0], positions, acting, _notes(env, time, names)), env)
+    whole = checked(Recording(name, digest, time - time[0], positions, told, _notes(env, time, names)), env)
+    return checked(acting(whole, env), env)
 
 
 def write(

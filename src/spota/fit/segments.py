@@ -52,14 +52,15 @@ class Segments(eqx.Module):
         return Segments(*(x[..., index] for x in parts), history=self.history, every=self.every)
 
 
-def cut(recordings: Sequence[Recording], env: Platform, longest: int) -> Segments:
+def cut(recordings: Sequence[Recording], env: Platform, longest: int, lead: float = 0.0) -> Segments:
     """All segments of some recordings, which need not have one rate: the slowest is taken for all.
 
-    `longest` is the longest delay that the commands before a beginning must reach back.
+    `longest` is the longest delay that the commands before a beginning must reach back. With a lead, each begins so
+    many seconds before its half second.
     """
     longest += BEYOND
     every = max(_every(recording, env) for recording in recordings)
-    parts = [_cut(i, recording, env, longest, every) for i, recording in enumerate(recordings)]
+    parts = [_cut(i, recording, env, longest, every, lead) for i, recording in enumerate(recordings)]
     join = [np.concatenate([part[j] for part in parts], axis=-1) for j in range(4)]
     return Segments(*join, history=longest, every=every)
 
@@ -76,10 +77,11 @@ def _every(recording: Recording, env: Platform) -> int:
 
 
 def _cut(
-    which: int, recording: Recording, env: Platform, longest: int, every: int
+    which: int, recording: Recording, env: Platform, longest: int, every: int, lead: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    steps = every * round(SECONDS / (every * env.dt))
-    firsts = _beginnings(recording, env, steps, longest)
+    apart = every * round(SECONDS / (every * env.dt))
+    steps = apart + every * round(lead / (every * env.dt))
+    firsts = _beginnings(recording, env, steps, apart, longest)
     if not firsts.size:
         raise ValueError(f"{recording.name} has gaps of more than {GAP:g} s everywhere; record it again.")
     starts = np.stack([_start(recording, env, first * env.dt) for first in firsts], axis=-1)
@@ -93,11 +95,11 @@ def _cut(
     return floats[0], floats[1], floats[2], np.full(firsts.size, which)
 
 
-def _beginnings(recording: Recording, env: Platform, steps: int, longest: int) -> np.ndarray:
-    """Steps at which segments begin: one after the other, none across a gap, none before the history is known."""
+def _beginnings(recording: Recording, env: Platform, steps: int, apart: int, longest: int) -> np.ndarray:
+    """Steps at which segments begin: half a second apart, none across a gap, none before the history is known."""
     first = max(longest, int(np.ceil(AROUND / env.dt)))
     last = int((recording.time[-1] - AROUND) / env.dt) - steps
-    begin = np.arange(first, last + 1, steps)
+    begin = np.arange(first, last + 1, apart)
     gaps = recording.time[:-1][np.diff(recording.time) > GAP]
     inside = [(gaps > (b - longest) * env.dt - GAP) & (gaps < (b + steps) * env.dt) for b in begin]
     return begin[[not one.any() for one in inside]] if gaps.size else begin

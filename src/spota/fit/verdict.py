@@ -50,8 +50,8 @@ class Evidence:
     """Standard deviation after the recordings, over that of the platform's table; 1 is nothing learned."""
     seen: bool
     """Whether the recordings tell about it: they narrow it to half of the platform's usual spread, or less."""
-    ratio: float
-    """|t| in units of what the table's own machines reach."""
+    surprise: float
+    """−log of the probability of such a score among machines of the table; 0 if the recordings hardly tell."""
 
     def __str__(self) -> str:
         """One phrase."""
