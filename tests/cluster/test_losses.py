@@ -18,44 +18,53 @@ pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
-ENV = f"{HERE.parent / 'host_point_mass.py'}:HostPointMass"
 SETTINGS = (
-    "spota.n_c=2", "spota.n_r=2", "spota.n_G=12", "spota.n_J=2", "spota.looks=1", "spota.max_iterations=1",
-    "spota.performance_domains=40", "spota.hidden=[4]", "spota.effort_references=4",
+    "spota.n_c=5", "spota.n_r=2", "spota.n_G=12", "spota.n_J=1", "spota.n_b=50", "spota.looks=1",
+    "spota.max_iterations=1", "spota.performance_domains=20", "spota.hidden=[2]", "spota.effort_references=4",
+    "spota.method=student_t_reference",
 )  # fmt: skip
 PPO = ("iterations=2", "rollouts=2", "minibatches=5", "evaluation_rollouts=2", "evaluate_every=1")
-SETS = (*SETTINGS, *(f"{who}.{one}" for who in ("candidate", "reference") for one in PPO))
 SLOWLY = """
 import time
 from dataclasses import dataclass
 
-from host_point_mass import HostPointMass
+import jax
+
+from spota.envs.catapult import Catapult, sample_optimum
+from spota.polopt.exact import extending
 
 
 @dataclass(frozen=True, eq=False)
-class Slow(HostPointMass):
-    name = "host-point-mass"
-    spread: float = 0.1
+class Sling(Catapult):
+    name = "sling"
 
-    def open(self, domains, seeds):
-        time.sleep(0.15)
-        return super().open(domains, seeds)
+
+@dataclass(frozen=True)
+class Slowly:
+    iterations: int = 2
+
+    def __call__(self, key, env, domains, start):
+        time.sleep(self.iterations)
+        venus = float(domains["planet"].sum())
+        best = sample_optimum(domains["planet"].size - venus, venus)
+        return extending(best + 0.1 * float(jax.random.normal(key)) / self.iterations, start)
+
+
+slowly = Slowly()
 """
-"""The point mass whose machines take a moment to start, so that a reference takes seconds."""
+"""A solver that takes seconds, and whose result depends on its key."""
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("lab")
     (place / "slowly.py").write_text(SLOWLY)
-    for name in ("host_point_mass.py", "point_mass.py"):
-        (place / name).write_text((HERE.parent / name).read_text())
     return place
 
 
 def command(out: str, on: str) -> list[str]:
-    words = ["train", "slowly.py:Slow", "--preset", "quick", "--no-report", "--on", on, "--out", out, "--set", *SETS]
-    return [sys.executable, "-m", "spota.cli", *words]
+    words = ["train", "slowly.py:Sling", "--solver", "slowly.py:slowly", "--no-report", "--on", on, "--out", out]
+    return [sys.executable, "-m", "spota.cli", *words, "--set", *SETTINGS]
 
 
 def run(lab: Path, out: str, on: str) -> Path:
@@ -92,6 +101,19 @@ def finished_once(directory: Path) -> None:
 @pytest.mark.parametrize("workers", [1, 4])
 def test_the_number_of_workers_changes_nothing(workers, lab, whole):
     same(run(lab, f"with-{workers}", f"ray:{workers}"), whole)
+
+
+def test_a_host_environment_is_the_same_on_one_worker_and_on_two(tmp_path):
+    env = f"{HERE.parent / 'host_point_mass.py'}:HostPointMass"
+    sets = ["spota.n_c=2", "spota.n_r=2", "spota.n_G=4", "spota.n_J=2", "spota.looks=1", "spota.max_iterations=1",
+            "spota.performance_domains=40", "spota.hidden=[4]", "spota.effort_references=0"]  # fmt: skip
+    sets += [f"{who}.{one}" for who in ("candidate", "reference") for one in PPO]
+    words = ["train", env, "--preset", "quick", "--no-report", "--beta", "10", "--set", *sets]
+    for workers in (1, 2):
+        where = ["--on", f"ray:{workers}", "--out", str(tmp_path / str(workers))]
+        done = subprocess.run([sys.executable, "-m", "spota.cli", *words, *where], env=environment(), stderr=-1)
+        assert done.returncode == 0, done.stderr.decode()
+    same(tmp_path / "1", tmp_path / "2")
 
 
 def test_a_worker_is_killed_every_few_seconds(lab, whole):
@@ -197,7 +219,7 @@ threading.Thread(target=kill, daemon=True).start()
 plan = resolve(Path("whole/config.toml"), {})
 with connected(Address()) as engine:
     print(engine.workers, "workers", flush=True)
-    drive(plan, spota.make("slowly.py:Slow"), out, engine=engine, page=False)
+    drive(plan, spota.make("slowly.py:Sling"), out, engine=engine, page=False)
 ray.shutdown()
 cluster.shutdown()
 """
