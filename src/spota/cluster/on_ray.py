@@ -27,13 +27,12 @@ PATIENCE = 60.0
 """Seconds that a machine of a cluster has to say who it is."""
 KNOCK = 5.0
 """Seconds to wait for an answer at a port."""
-
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
 }
-"""Nobody hears of our use of Ray, and Ray prints nothing where a command prints its document: losses are ours to tell."""
+"""Nobody hears of our use of Ray, and Ray prints nothing where a command prints its document: we tell of losses."""
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """A cluster of this machine only; else its ports are open on every network that the machine has."""
 
