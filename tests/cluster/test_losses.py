@@ -117,13 +117,15 @@ def test_a_host_environment_is_the_same_on_one_worker_and_on_two(tmp_path):
 
 
 def test_a_worker_is_killed_every_few_seconds(lab, whole):
-    process = subprocess.Popen(command("killed", "ray:2"), cwd=lab, env=environment(), stderr=subprocess.PIPE)
+    log = (lab / "killed.log").open("w")
+    process = subprocess.Popen(command("killed", "ray:2"), cwd=lab, env=environment(), stdout=log, stderr=log)
     while process.poll() is None:
         time.sleep(3.0)
         working = [line for line in lines(lab / "killed") if "worker" in line]
         if working and len([line for line in lines(lab / "killed") if "lost" in line]) < 5:
             kill(worker_of(process.pid))
-    assert process.returncode == 0, process.communicate()[1].decode()
+    log.close()
+    assert process.returncode == 0, (lab / "killed.log").read_text()
     assert sum("lost" in line for line in lines(lab / "killed")) >= 2
     finished_once(lab / "killed")
     same(lab / "killed", whole)
@@ -159,7 +161,8 @@ def _text(path: Path) -> str:
 
 
 def test_the_driver_is_killed_and_goes_on(lab, whole):
-    process = subprocess.Popen(command("driver", "ray:2"), cwd=lab, env=environment(), stderr=subprocess.DEVNULL)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command("driver", "ray:2"), cwd=lab, env=environment(), **quiet)
     wait_for(lambda: len([x for x in lines(lab / "driver") if "references" in x["block"] and "worker" in x]) >= 4)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()

@@ -57,8 +57,9 @@ def train(where: Path, *arguments: str) -> subprocess.CompletedProcess:
 
 def test_a_worker_that_dies_costs_time_only(tmp_path):
     (tmp_path / "lab.py").write_text(LAB)
-    done = train(tmp_path, "--solver", "lab.py:deadly", "--on", "ray:2", "--out", "a")
+    done = train(tmp_path, "--solver", "lab.py:deadly", "--on", "ray:2", "--out", "a", "--json")
     assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["env"] == "lab.py:Sling"  # and no word of Ray's
     assert (tmp_path / "killed").exists()
     lines = [json.loads(line) for line in (tmp_path / "a" / "metrics.jsonl").read_text().splitlines()]
     lost, finished = ([line for line in lines if word in line] for word in ("lost", "worker"))

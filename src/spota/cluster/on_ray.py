@@ -27,6 +27,14 @@ PATIENCE = 60.0
 """Seconds that a machine of a cluster has to say who it is."""
 KNOCK = 5.0
 """Seconds to wait for an answer at a port."""
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+}
+"""Nobody hears of our use of Ray, and Ray prints nothing where a command prints its document: we tell of losses."""
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""A cluster of this machine only; else its ports are open on every network that the machine has."""
 
 
 @contextlib.contextmanager
@@ -153,14 +161,10 @@ def _work(shared: Shared, own: bytes, cores: int, name: str, ear: Any) -> Outcom
 
 
 def _installed(address: Address) -> Any:
-    """Ray, which reads its environment when it is imported: nobody hears of its use, and nobody reaches this machine.
-
-    Without the third variable its ports are open on every network of a machine, as a cluster of several needs it.
-    """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    if address.is_local and "ray" not in sys.modules:
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    """Ray, which reads its environment when it is imported."""
+    for name, value in {**QUIET, **(LOOPBACK if address.is_local else {})}.items():
+        if "ray" not in sys.modules:
+            os.environ.setdefault(name, value)
     try:
         import ray
         import ray.exceptions
