@@ -75,8 +75,9 @@ def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], mach
         judged = _judged(key, believed, near, wide.start, recordings, explained, machines)
     else:
         judged = Coverage.refused(env.name, recordings, explained, _hopeless(env, explained))
-    if judged.answer == "not covered":
-        flipped = _flipped(problem, float(np.mean([e.share for e in explained])))
+    share = float(np.mean([e.share for e in explained]))
+    if judged.answer == "not covered" or share < FLIPPED:  # what is not explained is taken for noise, and says little
+        flipped = _flipped(problem, share)
         if flipped is not None:
             return Coverage.refused(env.name, recordings, explained, flipped)
     return judged
