@@ -117,7 +117,7 @@ class RayEngine:
         """Every machine says who it is; one with other versions is refused."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        ask = self._ray.remote(max_retries=2, num_cpus=0)(this_machine)
+        ask = self._ray.remote(max_retries=2, num_cpus=0)(_who)
         places = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
         asked = [ask.options(scheduling_strategy=place).remote() for place in places]
         try:
@@ -154,6 +154,10 @@ class _Ear:
     def said(self) -> list[Said]:
         said, self._said = self._said, []
         return said
+
+
+def _who() -> Machine:
+    return this_machine()
 
 
 def _work(shared: Shared, own: bytes, cores: int, name: str, ear: Any) -> Outcome:
