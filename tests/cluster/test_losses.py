@@ -161,8 +161,8 @@ def _text(path: Path) -> str:
 
 
 def test_the_driver_is_killed_and_goes_on(lab, whole):
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command("driver", "ray:2"), cwd=lab, env=environment(), **quiet)
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(command("driver", "ray:2"), cwd=lab, env=environment(), stdout=quiet, stderr=quiet)
     wait_for(lambda: len([x for x in lines(lab / "driver") if "references" in x["block"] and "worker" in x]) >= 4)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
