@@ -246,9 +246,9 @@ LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED":
 
 def test_a_cluster_that_runs_already_is_sent_the_code_and_finds_the_same(lab, whole, monkeypatch):
     """Its workers look for the code in what was sent, because they began elsewhere."""
-    gcs, client = free_port(), free_port()
+    gcs, client, agent = free_port(), free_port(), free_port()
     words = ["start", "--head", "--block", "--num-cpus=2", "--include-dashboard=false", "--node-ip-address=127.0.0.1"]
-    ports = [f"--port={gcs}", f"--ray-client-server-port={client}", "--object-store-memory=100000000"]
+    ports = [f"--port={gcs}", f"--ray-client-server-port={client}", f"--runtime-env-agent-port={agent}"]
     ray = str(Path(sys.executable).with_name("ray"))
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))

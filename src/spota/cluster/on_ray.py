@@ -240,4 +240,5 @@ def _why(error: Exception, errors: Any) -> str:
 def _first_sentence(error: Exception) -> str:
     """What it says before it goes into detail."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{lines[0] if lines else type(error).__name__}".rstrip(".") + "."
+    said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+    return (said or type(error).__name__).rstrip(".:") + "."
