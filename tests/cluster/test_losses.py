@@ -5,7 +5,9 @@ All end with the certificate of a run that lost nobody, and nothing that was fin
 
 import json
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -240,3 +242,35 @@ def test_a_whole_machine_is_lost(lab, whole):
 
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 """So that Ray's ports are open on this machine only."""
+
+
+def test_a_cluster_that_runs_already_is_sent_the_code_and_finds_the_same(lab, whole, monkeypatch):
+    """Its workers look for the code in what was sent, because they began elsewhere."""
+    gcs, client, agent = free_port(), free_port(), free_port()
+    words = ["start", "--head", "--block", "--num-cpus=2", "--include-dashboard=false", "--node-ip-address=127.0.0.1"]
+    ports = [f"--port={gcs}", f"--ray-client-server-port={client}", f"--runtime-env-agent-port={agent}"]
+    ray = str(Path(sys.executable).with_name("ray"))
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    with (lab / "head.log").open("w") as log:
+        head = subprocess.Popen(
+            [ray, *words, *ports], cwd="/", env={**environment(), **LOOPBACK}, stdout=log, stderr=log
+        )
+        try:
+            wait_for(lambda: listens(client))
+            same(run(lab, "client", f"ray://127.0.0.1:{client}"), whole)
+        finally:
+            head.terminate()
+            head.wait()
+    finished_once(lab / "client")
+
+
+def free_port() -> int:
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        return place.getsockname()[1]
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as place:
+        return place.connect_ex(("127.0.0.1", port)) == 0

@@ -9,6 +9,7 @@ import os
 import pickle
 import socket
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ PATIENCE = 60.0
 """Seconds that a machine of a cluster has to say who it is."""
 KNOCK = 5.0
 """Seconds to wait for an answer at a port."""
+TOKEN = "If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN as on its machines."
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -186,9 +188,11 @@ def _start(ray: Any, address: Address, cores: int) -> None:
             ray.init(address="local", num_cpus=_cores_here(address, cores), **here, **quiet)
         else:
             _knock(address)
-            ray.init(address=str(address), **quiet)
+            with warnings.catch_warnings(action="ignore"):  # what they say is in the error, too
+                ray.init(address=str(address), **quiet)
     except (ConnectionError, RuntimeError, TimeoutError) as error:
-        raise ValueError(f"--on {address}: the cluster refuses us: {_first_sentence(error)}") from error
+        hint = "" if address.is_local else f" {TOKEN}"
+        raise ValueError(f"--on {address}: the cluster refuses us: {_first_sentence(error)}{hint}") from error
 
 
 def _cores_here(address: Address, cores: int) -> int:
@@ -236,4 +240,5 @@ def _why(error: Exception, errors: Any) -> str:
 def _first_sentence(error: Exception) -> str:
     """What it says before it goes into detail."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{lines[0] if lines else type(error).__name__}".rstrip(".") + "."
+    said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+    return (said or type(error).__name__).rstrip(".:") + "."
