@@ -37,8 +37,10 @@ lint: $(READY)
 docs: $(READY)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "Wrote site/: open site/index.html in a browser."
 
+# Most of the fast tests' time is compilation: LLVM's costly passes are left to the slow ones and to users.
+FAST_COMPILATION := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 test: lint
-	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	@XLA_FLAGS="$(FAST_COMPILATION)" $(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow || { test $$? -eq 5 && echo "No test is slow yet."; }

@@ -20,18 +20,18 @@ from spota.certify.comparison import compare
 from spota.certify.references import find_references
 from spota.envs import make
 from spota.policies import fnn
-from spota.polopt import default_hidden, default_solver, reference_solver
+from spota.polopt import default_gain, default_hidden, default_solver, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import solve_many
 from spota.polopt.solver import as_solver
 from spota.sim.env import Platform
 
 CANDIDATES = {
-    "cart-pole": ((150, 400), (64, 600), (48, 800)),
-    "ball-balancer": ((250, 300), (100, 600), (64, 600)),
+    "cart-pole": ((48, 800), (48, 400), (24, 800)),
+    "ball-balancer": ((250, 300), (64, 600), (64, 300), (32, 600)),
 }
 """Rows of an update, and updates."""
-REFERENCES = ((50, 180), (24, 180), (24, 240), (16, 240))
+REFERENCES = ((50, 180), (20, 180), (10, 360))
 DOMAINS, TRAININGS, SEED = 10_000, 2, 4711
 N_G, N_R, N_J = 10, 50, 4
 
@@ -52,7 +52,8 @@ def _candidates(env: Platform, rows: int, updates: int) -> list[tuple[Any, float
     assert isinstance(solver, Analytic)
     drawn = env.domain.sample(jax.random.fold_in(key, 1), DOMAINS)
     domains = {name: jnp.stack([column] * TRAININGS) for name, column in drawn.items()}
-    networks = [fnn(jax.random.key(900 + i), env, default_hidden(solver)) for i in range(TRAININGS)]
+    hidden, gain = default_hidden(solver), default_gain(solver)
+    networks = [fnn(jax.random.key(900 + i), env, hidden, gain) for i in range(TRAININGS)]
     starts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
     chosen = replace(solver, rows=rows, iterations=updates)
     found, cpu = _timed(lambda: solve_many(chosen, jax.random.split(key, TRAININGS), env, domains, starts))

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from spota.envs import make
 from spota.policies import FNN, fnn
-from spota.polopt import MANY_DOMAINS, default_solver
+from spota.polopt import MANY_DOMAINS, default_gain, default_solver
 from spota.polopt.solve import solve
 from spota.sim.env import Platform, Policy
 from spota.sim.rollout import returns
@@ -67,7 +67,8 @@ def trained(env: Platform, way: Means) -> tuple[FNN, float]:
     usual = default_solver(env)
     solver = replace(usual, iterations=way.longer * usual.iterations)
     began = time.perf_counter()
-    found = solve(solver, k_solve, env, env.domain.sample(k_domains, way.domains), fnn(k_init, env, way.hidden))
+    network = fnn(k_init, env, way.hidden, default_gain(solver))
+    found = solve(solver, k_solve, env, env.domain.sample(k_domains, way.domains), network)
     return found.policy, time.perf_counter() - began
 
 
