@@ -170,6 +170,7 @@ def test_controllers_are_compared_on_the_same_domains(capsys):
     assert re.search(r"lqr is better than 1.5 times its gains by \d+ \[\d", capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_an_optimizer_of_ones_own_finds_the_optimum(capsys):
     runpy.run_path(str(ROOT / "examples" / "own_solver.py"), run_name="__main__")
     said = capsys.readouterr().out

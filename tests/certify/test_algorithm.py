@@ -150,6 +150,7 @@ def test_references_of_a_run_start_from_a_rival_where_it_is_better():
     assert again.certificate == found.certificate
 
 
+@pytest.mark.slow
 def test_a_candidate_can_start_from_an_imitation_of_the_platforms_controller(monkeypatch):
     """The imitation is a block of its own, the solver starts from it, and it does what LQR does."""
     monkeypatch.setattr("spota.policies.start.ROUNDS", 1)

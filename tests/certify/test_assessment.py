@@ -213,6 +213,7 @@ def test_references_have_the_memory_of_the_policy():
 
 
 @pytest.mark.usefixtures("quick_imitation")
+@pytest.mark.slow
 def test_a_policy_with_a_memory_of_its_own_is_assessed_by_references_with_memory():
     memo = Memo()
     settings = dataclasses.replace(SMALL, hidden=(4,), performance_domains=0, memory=2)
@@ -224,6 +225,7 @@ def test_a_policy_with_a_memory_of_its_own_is_assessed_by_references_with_memory
 
 
 @pytest.mark.usefixtures("quick_imitation")
+@pytest.mark.slow
 def test_references_that_cannot_remember_are_a_doubt():
     def forgetful(*arguments):
         return stay(*arguments)

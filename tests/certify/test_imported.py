@@ -36,6 +36,7 @@ def weaker(key, env, domains, start):
     return jax.tree.map(lambda x: 0.9 * x, start)
 
 
+@pytest.mark.slow
 def test_one_of_two_networks_acts_and_learns_alone():
     theirs, ours = imported(FILE, ENV), policies.fnn(jax.random.key(0), ENV, (4,))
     seen = jax.random.normal(jax.random.key(1), (3, 7))

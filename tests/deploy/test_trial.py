@@ -35,6 +35,7 @@ def test_the_protocol_is_the_papers():
     assert 3 < firsts.count("a") < 17  # interleaved
 
 
+@pytest.mark.slow
 def test_a_trial_that_the_device_spoils_is_made_again_and_told():
     """Each silence spoils one attempt; the fourth machine is fair."""
     pd = deployable("pd", "ball-balancer")
@@ -57,6 +58,7 @@ def test_a_machine_that_spoils_every_attempt_costs_one_trial():
     assert standings([tried])[0].trials == 0 and np.isnan(threshold([tried]))
 
 
+@pytest.mark.slow
 def test_the_ball_is_placed_where_the_protocol_says():
     made = emulator(BALL, drawn_domain(BALL, 0, nominal=True), Wear(noise=False))
     pd = deployable("pd", "ball-balancer")

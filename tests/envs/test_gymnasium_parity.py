@@ -35,6 +35,7 @@ def test_the_same_domains_and_commands_give_the_same_trajectories():
     assert up.any() and not up.all()  # both were compared
 
 
+@pytest.mark.slow
 def test_lqr_earns_the_same_on_500_domains():
     env, policy = quanser_gym.many(), lqr(OURS)
     domains, keys = OURS.domain.sample(jax.random.key(2), 500), jax.random.split(jax.random.key(3), (500, 1))

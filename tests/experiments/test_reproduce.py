@@ -159,6 +159,7 @@ def give(tmp_path, *names: str) -> None:
 
 
 @pytest.mark.usefixtures("bowl_sweeps")
+@pytest.mark.slow
 def test_sweeps_train_what_is_missing_and_tell_where_the_return_is_kept(capsys, tmp_path):
     give(tmp_path, "bowl-epopt", "bowl-spota")
     certificate = {"ucbog": 46.42, "threshold": 50.0, "verdict": "certified"}

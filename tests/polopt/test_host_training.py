@@ -29,6 +29,7 @@ def test_a_training_is_that_on_the_same_physics_compiled(optimizer):
     assert len(set(mine.curve.tolist())) == mine.curve.size
 
 
+@pytest.mark.slow
 def test_problems_do_not_depend_on_each_other():
     problems = {name: jnp.stack([column, column[::-1]]) for name, column in DOMAINS.items()}
     starts = jax.tree.map(lambda x: jnp.stack([x, 0.5 * x]), START)

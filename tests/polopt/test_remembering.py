@@ -71,6 +71,7 @@ SOLVER = Analytic(iterations=80, learning_rate=5e-2, warm_up=2, rows=32, evaluat
         (Architecture((4,), recurrent=3), 0.9, 1.0),
     ],
 )
+@pytest.mark.slow
 def test_memory_earns_what_only_memory_can(architecture, least, most):
     env = Cue()
     init = new_network(jax.random.key(0), env, architecture)

@@ -90,6 +90,7 @@ def test_curve_and_progress_tell_the_same_story():
     [replace(ANALYTIC, learning_rate=1e3, evaluate_every=1), replace(SMALL_PPO, learning_rate=1e3)],
     ids=["analytic", "ppo"],
 )
+@pytest.mark.slow
 def test_a_diverging_run_is_no_worse_than_its_good_start_and_stays_finite(optimizer):
     start = regulator(ENV)
     solution = solve(optimizer, KEYS[0], ENV, picked(DOMAINS, 0), start)

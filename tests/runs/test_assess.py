@@ -101,6 +101,7 @@ def test_a_controller_is_assessed_from_a_network_that_imitates_it(capsys, monkey
     assert "found in the directory" in run(capsys, *arguments).err
 
 
+@pytest.mark.slow
 def test_known_policies_are_starts_and_part_of_the_run(capsys):
     mars, venus = (exact.extending(catapult.sample_optimum(*n), NETWORK) for n in ((1, 0), (0, 1)))
     mars.save("runs/mars/policy.npz")

@@ -359,6 +359,7 @@ def test_a_run_writes_its_page_and_names_it(whole, capsys, tmp_path):
     assert "Undecided" in (tmp_path / "a" / "report.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_what_a_run_recommends_works_as_it_is_printed(whole, capsys, tmp_path):
     shutil.copytree(whole, tmp_path / "my runs" / "a")
     told = run(capsys, "train", "--resume", "my runs/a").out

@@ -59,6 +59,7 @@ def test_a_policy_with_memory_is_assessed_with_references_that_remember(trained)
     assert {"the policy", "our candidate", "policy 1"} <= set(found.certificate.starts)
 
 
+@pytest.mark.slow
 def test_settings_without_memory_are_those_of_before(tmp_path):
     spota.train("catapult", settings={**SMALL, "trainings": 1}, out=tmp_path / "a")
     text = (tmp_path / "a" / "config.toml").read_text()
