@@ -13,7 +13,7 @@ from spota.sim.host import HostEnv
 Learner = TypeVar("Learner", bound=PPO)
 
 SETTINGS = {
-    "ball-balancer": Analytic(iterations=600, learning_rate=3e-2, rows=250, barrier=60.0, smoothing=1.0),
+    "ball-balancer": Analytic(iterations=600, learning_rate=3e-2, rows=64, barrier=60.0, smoothing=1.0),
     "cart-pole": Analytic(iterations=800, learning_rate=3e-2, rows=48, smoothing=1.0),
     "cart-pole-swing-up": Analytic(
         iterations=120, learning_rate=1e-2, rows=200, horizon=150, barrier=1000.0, smoothing=1.0
