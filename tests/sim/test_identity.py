@@ -14,6 +14,7 @@ import pytest
 
 import spota
 from bowl import NU, Bowl
+from host_point_mass import HostPointMass
 from spota import policies
 from spota.envs import PLATFORMS, make
 from spota.envs.catapult import Catapult
@@ -60,6 +61,20 @@ def test_it_is_the_same_in_another_process():
 )
 def test_fields_belong_to_it(change):
     assert platform_sha256(dataclasses.replace(Bowl(), **change)) != platform_sha256(Bowl())
+
+
+@dataclass(frozen=True, eq=False)
+class Patient(HostPointMass):
+    """With a time limit of its own."""
+
+    time_limit: float = 60.0  # type: ignore[misc]
+
+
+def test_how_a_simulator_is_run_does_not():
+    assert platform_sha256(Patient(time_limit=600.0)) == platform_sha256(Patient())
+    few, many = (type("Batch", (HostPointMass,), {"at_once": n})() for n in (4, 8))
+    assert platform_sha256(few) == platform_sha256(many)
+    assert platform_sha256(Patient(spread=0.5)) != platform_sha256(Patient())
 
 
 SOURCE = '''

@@ -23,10 +23,13 @@ import jax
 import numpy as np
 
 from spota.sim.env import Platform
+from spota.sim.host import HostEnv
 from spota.sim.marginals import Marginal
 
 HOOKS = ("__post_init__", "__call__", "__getattr__")
 """Methods with underscores that someone writes; the others are made by `dataclass`."""
+MANNERS = ("at_once", "processes", "time_limit")
+"""How somebody else's simulator is run on this computer: its machines give the same returns however that is."""
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
@@ -59,7 +62,7 @@ class _Walk:
         if not self._is_new(value):
             return
         yield type(value).__qualname__
-        yield from self.mapping(_state(value))
+        yield from self.mapping({n: v for n, v in _state(value).items() if not _is_manner(type(value), n)})
         for cls in type(value).__mro__:
             yield from self.members(cls)
 
@@ -103,7 +106,7 @@ class _Walk:
         if self._is_foreign(cls.__module__):
             return
         for name, value in sorted(vars(cls).items()):
-            if name in HOOKS or not name.startswith(("__", "_abc_")):
+            if name in HOOKS or not (name.startswith(("__", "_abc_")) or _is_manner(cls, name)):
                 yield name
                 yield from self.value(value)
 
@@ -154,6 +157,11 @@ class _Walk:
             return False
         file = getattr(sys.modules.get(module), "__file__", None)
         return file is None or file.startswith(LIBRARIES)
+
+
+def _is_manner(cls: type, name: str) -> bool:
+    """Whether this is about how a simulator is run."""
+    return name in MANNERS and issubclass(cls, HostEnv)
 
 
 def _state(value: Any) -> dict[str, Any]:
