@@ -184,6 +184,7 @@ def wait_for(happened: Callable[[], bool], seconds: float = 300.0) -> None:
 
 
 def test_ctrl_c_leaves_a_run_that_goes_on(lab, whole):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it, and so do children
     process = subprocess.Popen(command("stopped", "ray:2"), cwd=lab, env=environment(), stderr=subprocess.PIPE)
     wait_for(lambda: any("references" in x["block"] and "worker" in x for x in lines(lab / "stopped")))
     process.send_signal(signal.SIGINT)
