@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import spota
+from spota.commands.recordings import read_recordings
 from spota.fit import recording_file
 from spota.fit.recording import rate_of
 from spota.fit.segments import cut
@@ -34,7 +35,15 @@ def test_a_recording_is_read_as_it_was_written_with_angles_unwrapped(tmp_path):
     np.testing.assert_allclose(read.positions[:, 0], signals[:, 0])
     np.testing.assert_allclose(read.positions[:, 1], 2.5 * t, atol=1e-9)
     np.testing.assert_allclose(read.commands[:-1], commands[:-1])
-    assert "rates are not used" in read.notes[0] and len(read.sha256) == 64
+    assert "Rates are not used" in read.notes[0] and len(read.sha256) == 64
+
+
+def test_what_was_not_used_is_said_once_for_all_recordings(tmp_path, capsys):
+    t, signals, commands = motion()
+    files = [str(written(tmp_path / f"{i}.npz", t, signals * (1 + 0.01 * i), commands)) for i in range(3)]
+    assert len(read_recordings(files, CART_POLE)) == 3
+    told = capsys.readouterr().err
+    assert told.count("Rates are not used") == 1 and "1.npz and 1 more: " in told and "2.npz" not in told
 
 
 def test_a_csv_file_in_degrees_and_millimetres_is_the_same_recording(tmp_path):
@@ -149,7 +158,7 @@ def test_what_was_recorded_before_the_amplifier_acts_is_left_out(tmp_path):
     read = recording_file.read(written(tmp_path / "r.npz", t, signals, told), CART_POLE)
     assert read.time[0] == 0 and 0.58 < t[-1] - read.seconds < 0.65
     np.testing.assert_allclose(read.commands[0], told[len(t) - len(read.time)])
-    assert "Its commands act from 0.6" in read.notes[-1]
+    assert "Commands act from 0.6" in read.notes[-1]
     real = recording_file.read_all(["sample:cart-pole/*"], CART_POLE)
     assert len(real) == 15 and all("told to move" in r.notes[-1] for r in real)
     assert not any("told to move" in note for r in recording_file.read_all(["sample:qube/*"], QUBE) for note in r.notes)

@@ -9,12 +9,12 @@ import tyro
 
 from spota.commands.output import command, console, print_json, print_table, say
 from spota.commands.progress import bar
+from spota.commands.recordings import read_recordings
 from spota.commands.sources import OtherTable
 from spota.envs import PLATFORMS, make
 from spota.files.atomic import plain, write_json
 from spota.fit.covering import MACHINES
 from spota.fit.covering import applies as look_at
-from spota.fit.recording_file import read_all
 from spota.fit.verdict import FILE, Coverage
 from spota.runs.config import read_toml
 from spota.runs.directory import CONFIG
@@ -61,7 +61,7 @@ def applies(
     if machines < 39:
         raise ValueError(f"--machines {machines}: at least 39 are needed to refuse anything at 3 %.")
     env, run = _asked(subject, domain)
-    found = read_all(recordings, env)
+    found = read_recordings(recordings, env)
     with bar("segments, simulated again") as show:
         show("segments, simulated again", 0.0)
         coverage = look_at(jax.random.key(seed), env, found, machines)

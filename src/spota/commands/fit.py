@@ -8,6 +8,7 @@ import tyro
 
 from spota.commands.output import command, console, print_json, print_table, say, warn
 from spota.commands.progress import bar
+from spota.commands.recordings import read_recordings
 from spota.commands.running import flag
 from spota.commands.sources import OtherTable
 from spota.envs import make
@@ -15,7 +16,6 @@ from spota.files.atomic import plain
 from spota.fit.fitting import Fit, Settings, describe
 from spota.fit.fitting import fit as learn
 from spota.fit.prior import prior
-from spota.fit.recording_file import read_all
 from spota.runs.directory import Run, new_directory
 from spota.sim.env import Platform
 
@@ -60,7 +60,7 @@ def fit(
         json: Print one JSON document instead of words.
     """
     platform = make(env, domain=domain)
-    found = read_all(recordings, platform)
+    found = read_recordings(recordings, platform)
     settings = Settings(widen, held_out, prior_share, warm_up, draws, seed)
     prior(platform, widen)  # which refuses what cannot be, before there is a directory
     directory = out or new_directory(Path("runs") / f"fit-{platform.name}")

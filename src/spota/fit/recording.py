@@ -89,7 +89,7 @@ def acting(recording: Recording, env: Platform) -> Recording:
         return recording
     first = int(asleep[-1]) + n
     note = (
-        f"Its commands act from {recording.time[first]:.2f} s on: before, the machine rests although it is told to "
+        f"Commands act from {recording.time[first]:.2f} s on: before, the machine rests although it is told to "
         "move. That part is left out."
     )
     time = recording.time[first:] - recording.time[first]

@@ -207,7 +207,7 @@ def _notes(env: Platform, time: np.ndarray, names: Named) -> tuple[str, ...]:
     steps = np.diff(time)
     notes = []
     if steps.size and np.ptp(steps) > 0.01 * np.median(steps):
-        notes.append("Its steps are unequal; positions are interpolated.")
+        notes.append("Steps are unequal; positions are interpolated.")
     if any(is_rate(s) and s.name in dict(names) for s in env.observations):
-        notes.append("Its rates are not used: machines filter them, so that they lag.")
+        notes.append("Rates are not used: machines filter them, so that they lag.")
     return tuple(notes)
