@@ -89,17 +89,10 @@ def default_start(env: Platform) -> Start:
 
 def reference_solver(env: Platform) -> Analytic | PPO:
     """The solver for references unless told otherwise: they start from a trained policy, on domains of their own."""
-    if isinstance(env, HostEnv):
-        return assessing_solver(env)
-    return REFERENCE if SETTINGS.get(env.name, Analytic()).horizon is None else assessing_solver(env)
-
-
-def assessing_solver(env: Platform) -> Analytic | PPO:
-    """The solver for references of a policy that came from anywhere: it may be far from the best, so they need more."""
     found = default_solver(env)
     if isinstance(found, PPO):
         return replace(found, smoothing=0.0, iterations=HOST_REFERENCE_ITERATIONS)
-    return replace(found, smoothing=0.0, rows=REFERENCE.rows)
+    return REFERENCE if found.horizon is None else replace(found, smoothing=0.0, rows=REFERENCE.rows)
 
 
 def default_solver(env: Platform) -> Analytic | PPO:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from spota.certify.settings import Spota
 from spota.cluster.tasks import Tasks
-from spota.polopt import MANY_DOMAINS, assessing_solver, default_domains, default_gain, default_hidden, reference_solver
+from spota.polopt import MANY_DOMAINS, default_domains, default_gain, default_hidden
 from spota.polopt.analytic import Analytic
 from spota.polopt.optimizer import refuse_memory
 from spota.polopt.solve import Optimizer
@@ -171,10 +171,8 @@ def _sizes(preset: str, solver: Any, env: Platform) -> dict[str, Any]:
 
 
 def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, Any]:
-    """The settings of an assessment: references have their whole training, whatever the preset."""
+    """The settings of an assessment, in which a candidate of our own has its whole training, whatever the preset."""
     _, reference = config.solvers(head.solver, env, head.preset)
-    if reference == reference_solver(env):
-        reference = assessing_solver(env)
     own = [layer["reference"] for _, layer in layers if _is_object(layer.get("reference"))]
     few = {"n_r": ASSESSED_ON} if head.preset == "tuned" else {}
     sizes = {**few, **_sizes(head.preset, own[-1] if own else reference, env)}
