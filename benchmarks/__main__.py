@@ -43,6 +43,7 @@ def main(
     platforms: tuple[str, ...] = (),
     seeds: tuple[int, ...] = (),
     presets: tuple[str, ...] = (),
+    policy: str | None = None,
     on: str | None = None,
 ) -> None:
     """Speed, as ratios measured in one run; and what is learned.
@@ -54,6 +55,7 @@ def main(
         platforms: Those of `learning`, `memory`, `recordings`, `effort`, `rows`, `yardstick`, `truth`, `steady`, e.g.
             --platforms qube.
         seeds: The seeds of `learning`, `memory`, `truth` and `steady`; by default, those that the docs have.
+        policy: The controller that `steady` assesses; the policy of a run of `truth` by default.
         on: Let workers make the trainings of `learning`, e.g. --on ray.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
     """
@@ -65,7 +67,7 @@ def main(
     run |= {
         "yardstick": lambda: yardstick.main(platforms),
         "truth": lambda: truth.main(platforms, presets or ("quick",), seeds),
-        "steady": lambda: steady.main(platforms, presets, seeds),
+        "steady": lambda: steady.main(platforms, presets, seeds, policy),
     }
     run |= {"training": lambda: training.main(limit), "cluster": _cluster}
     run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS, on)}

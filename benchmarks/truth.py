@@ -59,7 +59,7 @@ def main(platforms: Sequence[str] = (), presets: Sequence[str] = ("quick",), see
     for name, preset in product(platforms or tuple(SEEDS), presets):
         env = make(name)
         runs = [run_of(env, preset, seed) for seed in seeds or SEEDS[name]]
-        best = _best(env)
+        best = best_known(env)
         known = [(best, unseen_returns(env, best)), *((run.policy, run.returns) for run in runs)]
         champion, most = max(known, key=lambda one: one[1].mean())
         table = Table(title=f"{name}, preset {preset}: the best known policy earns {most.mean():.1f}")
@@ -88,7 +88,7 @@ def run_of(env: Platform, preset: str, seed: int) -> Trained:
     return Trained(seed, found.certificate, policy, unseen_returns(env, policy), found.seconds)
 
 
-def _best(env: Platform) -> FNN:
+def best_known(env: Platform) -> FNN:
     """The policy of the long training, kept beside the runs."""
     with Run(DIRECTORY / f"{env.name}-best", {"env": env.name, "means": BEST.name}) as run:
         arrays = run.block("policy", lambda: to_arrays(trained(env, BEST)[0]))
