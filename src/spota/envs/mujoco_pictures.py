@@ -1,8 +1,8 @@
 """A MuJoCo model as its own renderer draws it, off screen.
 
-It sees through the model's first camera; without one, from the front, with room to move. The picture is drawn from a copy
-of the machine's model and state, so that nothing it does can change a rollout. An OpenGL context belongs to one thread:
-that which opens it draws, and closes it.
+It sees through the model's first camera; without one, from the front, with room to move. The picture is drawn from a
+copy of the machine's model and state, so that nothing it does can change a rollout. An OpenGL context belongs to one
+thread: that which opens it draws, and closes it.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ SHADOWS = 1024
 GEOMS = 10_000
 """Shapes in a picture at most."""
 AZIMUTH, ELEVATION, ROOM = 90.0, -10.0, 1.8
-"""Of a model without a camera: from where it is seen [°], and how many times the size of what moves there is in view."""
+"""Of a model without a camera: from where it is seen [°], and how many times the size of what moves is in view."""
 AMBIENT, DIFFUSE = 0.3, 0.6
 """Brightness of the light at the camera, for a model without a light of its own."""
 SKY = (233, 237, 242)

@@ -148,7 +148,8 @@ def _voltages(recording: Recording, frame: int) -> list[tuple[str, str]]:
     """Each command with the colour of its motor in the scene."""
     colours = (COLOURS["first"], COLOURS["second"])
     values = zip(recording.signals, recording.commands[frame], strict=True)
-    return [(f"{s.name} {value:+.1f} {s.unit}", colours[i % 2]) for i, (s, value) in enumerate(values)]
+    texts = [f"{s.name} {value:+.1f} {s.unit if s.unit != '-' else ''}" for s, value in values]
+    return [(text.rstrip(), colours[i % 2]) for i, text in enumerate(texts)]
 
 
 @cache
