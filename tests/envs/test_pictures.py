@@ -15,7 +15,7 @@ pytest.importorskip("mujoco")
 
 import spota  # noqa: E402
 from spota.envs import make, off_screen  # noqa: E402
-from spota.envs.gymnasium import set_attributes  # noqa: E402
+from spota.envs.gymnasium import GymnasiumEnv, set_attributes  # noqa: E402
 from spota.show.animation import record  # noqa: E402
 from spota.show.animation.film import decoded, film  # noqa: E402
 from spota.sim import rollout  # noqa: E402
@@ -113,6 +113,7 @@ def test_without_pygame_the_sentence_names_it(monkeypatch):
 @pytest.mark.skipif(importlib.util.find_spec("pygame") is None, reason="pygame is not installed")
 def test_gymnasium_draws_its_carts_without_a_word_a_window_or_a_signal(capfd):
     env, before = make("examples/gymnasium_cart_pole.py:carts"), dict(os.environ)
+    assert isinstance(env, GymnasiumEnv)
     for carts in (
         env,
         dataclasses.replace(env, vector=False, recipe=dataclasses.replace(env.recipe, source="CartPole-v1")),
