@@ -15,6 +15,7 @@ gym = pytest.importorskip("gymnasium")
 
 import slider  # noqa: E402
 import spota  # noqa: E402
+from spota.cli import main  # noqa: E402
 from spota.envs import gymnasium_recipe  # noqa: E402
 from spota.envs.gymnasium import set_attributes  # noqa: E402
 from spota.sim.host import MachineError  # noqa: E402
@@ -309,6 +310,19 @@ def test_without_gymnasium_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(ValueError, match=r"pip install 'spota\[gym\]'"):
         slider.platform()
+
+
+def test_a_command_without_gymnasium_is_one_sentence_with_the_extra(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine.py").write_text(
+        "import spota\n"
+        "nu = spota.DomainDistribution(m=spota.Parameter(spota.Uniform(0.7, 1.3), 'kg'))\n"
+        "env = spota.gymnasium('Pendulum-v1', domain=nu, reward=(-16.3, 0.0))\n"
+    )
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(SystemExit) as stop:
+        main(["rollout", f"{tmp_path}/mine.py:env", "--policy", f"{__file__}:still"])
+    told = capsys.readouterr().err
+    assert stop.value.code == 2 and "pip install 'spota[gym]'" in told and told.count("\n") == 1
 
 
 def test_seeds_that_a_vector_environment_cannot_take_are_refused():

@@ -133,6 +133,26 @@ def test_a_simulation_that_diverges_is_a_failure():
 
 
 @pytest.mark.parametrize(
+    ("targets", "others", "sentence"),
+    [
+        ({"value": "geom/floor.friction[0]"}, {}, "value is dead"),  # the arm never touches the floor
+        ({"value": "actuator/u.gear[0]"}, {"max_reward": 0.5}, "1 to 1 were seen, but 0 to 0.5 is stated"),
+        (
+            {"value": "actuator/u.gear[0]"},
+            {"control": lambda _sim, command, _xi: 1e12 * command},
+            "came to NaN or infinity",
+        ),
+    ],
+    ids=["dead", "range", "diverges"],
+)
+def test_a_fault_that_is_planted_in_a_model_is_found(targets, others, sentence):
+    free = {"text": ARM.replace(' ctrlrange="-1 1"', ""), "actions": (spota.Signal("u", "-", -1.0, 1.0),)}
+    found = spota.check(arm(targets, **free, **others))
+    assert sentence in " ".join(found.faults)
+    assert spota.check(arm({"value": "actuator/u.gear[0]"})).sound
+
+
+@pytest.mark.parametrize(
     ("target", "why"),
     [
         ("body/amr.mass", "no body 'amr'; did you mean 'arm'"),

@@ -52,6 +52,51 @@ def test_a_killed_run_ends_with_the_same_numbers(tmp_path):
     assert again.result.certificate.ucbog == whole.certificate.ucbog
 
 
+FRAIL = """
+import time
+from pathlib import Path
+from host_point_mass import HostPointMass, Masses
+
+class Torn(Masses):
+    def step(self, command, active):
+        if list(Path("run").glob("iteration-01/candidate*")) and not Path("mended").exists():
+            broken()
+        return super().step(command, active)
+
+class Frail(HostPointMass):
+    time_limit = 5.0
+
+    def open(self, domains, seeds):
+        return Torn(self, domains, seeds)
+
+def broken():
+    {what}
+"""
+
+
+@pytest.mark.slow  # a whole run each, which compiles
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("raise OSError('the licence has expired')", "OSError: the licence has expired"), ("time.sleep(600)", "it hangs")],
+    ids=["raises", "hangs"],
+)
+def test_a_run_whose_simulator_breaks_keeps_what_it_has_and_goes_on(tmp_path, monkeypatch, capsys, what, said):
+    monkeypatch.chdir(tmp_path)
+    Path("frail.py").write_text(FRAIL.format(what=what))
+    command = ["train", "frail.py:Frail", "--preset", "quick", "--out", "run", "--no-report", "--set", *SETS]
+    with pytest.raises(SystemExit) as stop:
+        main(command)
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert stop.value.code == 2 and error.startswith("error: host-point-mass broke on ")
+    assert said in error and "mass=" in error
+    kept = {path: path.read_bytes() for path in Path("run", "iteration-01").glob("candidate*")}
+    assert kept and not Path("run", "result.json").exists()
+    Path("mended").touch()
+    main(command)
+    assert Path("run", "result.json").exists()
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
 def _wait_for(directory: Path, pattern: str, process: subprocess.Popen) -> None:
     until = time.monotonic() + 60
     while not list(directory.glob(pattern)):

@@ -75,6 +75,8 @@ def test_how_a_simulator_is_run_does_not():
     few, many = (type("Batch", (HostPointMass,), {"at_once": n})() for n in (4, 8))
     assert platform_sha256(few) == platform_sha256(many)
     assert platform_sha256(Patient(spread=0.5)) != platform_sha256(Patient())
+    drawn, other = (type("Drawn", (HostPointMass,), {"pictured": how})() for how in (Patient.open, Patient.stale))
+    assert platform_sha256(drawn) == platform_sha256(other)
 
 
 SOURCE = '''

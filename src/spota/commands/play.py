@@ -53,3 +53,5 @@ def play(
         print_json({"env": platform.name, "policy": policy, "seed": seed, "file": str(written)})
         return
     console.print(f"Wrote {written}: open it in a browser.", soft_wrap=True)
+    for why in dict.fromkeys(r.why_curves for r in recordings if r.why_curves):
+        console.print(f"It shows curves, and no picture of the machine, because {why}.", soft_wrap=True, markup=False)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt32
 
+from spota.envs import gymnasium_pictures
 from spota.envs.gymnasium_machines import Loop, open_vector
 from spota.envs.gymnasium_processes import Crew, processes_that_pay
 from spota.envs.gymnasium_recipe import WORDS, Ending, Recipe, construct, package, way_of
@@ -24,7 +25,7 @@ from spota.sim.checks import users_line
 from spota.sim.domain import DomainDistribution
 from spota.sim.effects import Effects
 from spota.sim.env import Signal
-from spota.sim.host import HostDomains, HostEnv, Machines
+from spota.sim.host import Draw, HostDomains, HostEnv, Machines
 from spota.sim.watchdog import turn_of
 from spota.text import suggest
 
@@ -75,6 +76,12 @@ class GymnasiumEnv(HostEnv):
         if self.workers > 1 and seeds.size > 1:
             return self.crew.open(each, seeds.tolist())
         return Loop(self.recipe, each, seeds.tolist(), self.idle, turn_of)
+
+    def pictured(
+        self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]
+    ) -> contextlib.AbstractContextManager[tuple[Machines, Draw]]:
+        """The same machines with `render_mode="rgb_array"`, and what draws the first of them."""
+        return gymnasium_pictures.pictured(self, domains, seeds)
 
     def stale(self, domain: Mapping[str, float]) -> list[str]:
         """What an environment still has from before, after ξ was applied to it: one sentence each."""

@@ -4,6 +4,7 @@ A domain is a copy of the compiled model with other numbers in it, each where it
 model that was compiled anew. A simulation that diverges is a failure: MuJoCo's silent reset is off.
 """
 
+import contextlib
 import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, UInt32
 
+from spota.envs import mujoco_pictures
 from spota.envs.mujoco_machines import MuJoCoMachines, installed
 from spota.envs.mujoco_targets import Target, resolve
 from spota.sim.domain import DomainDistribution
 from spota.sim.effects import Effects
 from spota.sim.env import Signal
-from spota.sim.host import HostDomains, HostEnv
+from spota.sim.host import Draw, HostDomains, HostEnv, Machines
 from spota.text import suggest
 
 Recompile = Callable[[Any, float], None]
@@ -160,6 +162,12 @@ class MuJoCoEnv(HostEnv):
     def open(self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> MuJoCoMachines:
         """One simulation per domain, at its start state."""
         return MuJoCoMachines(self, domains, seeds)
+
+    def pictured(
+        self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]
+    ) -> contextlib.AbstractContextManager[tuple[Machines, Draw]]:
+        """The same simulations, and MuJoCo's renderer, which draws the first of them."""
+        return mujoco_pictures.pictured(self, domains, seeds)
 
 
 def _spec(model: Any) -> Any:

@@ -65,8 +65,13 @@ class MuJoCoMachines:
             self.sim.ctrl[:] = np.asarray(rows).T
             ids = None if active.all() else np.flatnonzero(active)
             self._run(lambda: self.sim.step(ids, nstep=self._env.substeps, stage=self._stage))
-            failed = (self.sim.warning[:, :, 1] > self._warned).any(axis=1)
+            failed = self.diverged
             return reward, failed if told.failed is None else failed | np.asarray(told.failed(self.sim, xi), bool)
+
+    @property
+    def diverged(self) -> Bool[np.ndarray, "n"]:
+        """Which simulations MuJoCo has warned of since they began; they have failed."""
+        return (self.sim.warning[:, :, 1] > self._warned).any(axis=1)
 
     def close(self) -> None:
         """Let go of the simulations."""

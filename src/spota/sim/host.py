@@ -5,17 +5,20 @@ policy, scaling, delay) as one step, and calls the physics between two of them. 
 """
 
 import abc
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt32
+from jaxtyping import Bool, Float, UInt8, UInt32
 
 from spota.sim.env import Platform
 
 HostDomains = Mapping[str, Float[np.ndarray, "n"]]
 """Domains by name, as the host has them."""
+Draw = Callable[[], UInt8[np.ndarray, "height width 3"]]
+"""What a machine looks like now: red, green and blue, the uppermost row first."""
 
 
 class MachineError(Exception):
@@ -27,9 +30,16 @@ class MachineError(Exception):
         self.machine = machine
 
 
+class NoPictureError(Exception):
+    """Why a machine cannot be drawn, as a clause: "there is no picture, because …"."""
+
+
 @runtime_checkable
 class Machines(Protocol):
-    """n simulators side by side at one moment; arrays are [channel, n]."""
+    """n simulators side by side at one moment; arrays are [channel, n].
+
+    They may have a method `picture()`, a `Draw` of the first one, which pages then show in motion.
+    """
 
     def observe(self) -> Float[np.ndarray, "d n"]:
         """The ideal observation of every machine, in the order of `observations`."""
@@ -67,7 +77,24 @@ class HostEnv(Platform):
     def open(self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> Machines:
         """One machine per domain, at its start state; the same domain and seed give the same episode, in any batch."""
 
+    def pictured(
+        self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]
+    ) -> contextlib.AbstractContextManager[tuple[Machines, Draw]]:
+        """The machines that `open` makes, and what draws the first of them; `NoPictureError` if nothing can."""
+        return _with_picture(self.open(domains, seeds))
+
     def stale(self, domain: Mapping[str, float]) -> list[str]:
         """What the simulator still has from before after this domain was applied: a sentence each, for `check`."""
         del domain
         return []
+
+
+@contextlib.contextmanager
+def _with_picture(machines: Machines) -> Iterator[tuple[Machines, Draw]]:
+    try:
+        draw = getattr(machines, "picture", None)
+        if draw is None:
+            raise NoPictureError("its machines have no method picture()")
+        yield machines, draw
+    finally:
+        machines.close()

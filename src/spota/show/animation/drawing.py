@@ -55,7 +55,15 @@ class Text:
     left: bool
 
 
-Mark = Area | Line | Text
+@dataclass(frozen=True, eq=False)
+class Photograph:
+    """A picture of somebody else's, between its lower left and its upper right corner."""
+
+    points: Points
+    frame: str
+
+
+Mark = Area | Line | Text | Photograph
 
 
 @dataclass(frozen=True)
@@ -215,6 +223,11 @@ class Drawing:
             past,
             round_area(flat[frame], 0.015, COLOURS["moving"]),
         ]
+
+    def _photographs(self, s: Shape, frame: int) -> list[Mark]:
+        time = self.picture.tracks["time"]
+        now = -1 if frame == len(time) - 1 else int(time[frame] / s["interval"] + 1e-6)
+        return [Photograph(self.see(np.asarray(s["points"], float)), s["frames"][now])]
 
     def _text(self, s: Shape, frame: int) -> list[Mark]:
         at = self.see(self.place(s["on"], [s["at"]], frame))

@@ -1,7 +1,7 @@
 """Recordings → one GIF, side by side, without a browser."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from spota.files.atomic import write_atomically
-from spota.show.animation.drawing import COLOURS, Area, Drawing, Line, Mark, pale
+from spota.show.animation.drawing import COLOURS, Area, Drawing, Line, Mark, Photograph, pale
+from spota.show.animation.film import decoded
 from spota.show.animation.recording import Recording, check_some
 from spota.show.animation.scenes import picture
 
@@ -23,13 +24,17 @@ HEADER, FOOTER = 46, 30  # [px] above and below the scene
 PAD = FINER * 12
 LIGHT = ("surface", "floor", "board", "grid")
 """Colours of which the palette has no paler ones."""
+SAMPLED = 8
+"""Sheets of which a palette is made where others have drawn."""
 
 
 def to_gif(recordings: Sequence[Recording], path: str | Path) -> Path:
     """Write the GIF; it repeats for ever."""
     check_some(recordings)
     shown = [(r, Drawing(picture(r, recordings))) for r in recordings]
-    images = _reduce([_sheet(shown, time) for time in frame_times(recordings)])
+    sheets = [_sheet(shown, time) for time in frame_times(recordings)]
+    palette = _found_palette(sheets) if any(r.film for r in recordings) else _own_palette()
+    images = [sheet.quantize(palette=palette, dither=Image.Dither.NONE) for sheet in sheets]
     pause = round(1000 / FRAMES_PER_SECOND)
     durations = [pause] * (len(images) - 1) + [round(1000 * HOLD)]
     how: dict[str, Any] = {"append_images": images[1:], "duration": durations, "loop": 0, "optimize": False}
@@ -42,14 +47,23 @@ def frame_times(recordings: Sequence[Recording]) -> np.ndarray:
     return np.append(np.arange(0, end - 1e-9, 1 / FRAMES_PER_SECOND), end)
 
 
-def _reduce(images: list[Image.Image]) -> list[Image.Image]:
+def _own_palette() -> Image.Image:
     """One palette for all frames: no flicker, and what stands still costs nothing."""
     strong = [colour for name, colour in COLOURS.items() if name not in LIGHT]
     colours = [*(COLOURS[name] for name in LIGHT), *strong]
     colours += [pale(colour, share) for colour in strong for share in (0.25, 0.5, 0.75)]
     palette = Image.new("P", (1, 1))
     palette.putpalette(b"".join(bytes.fromhex(colour[1:]) for colour in colours))
-    return [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+    return palette
+
+
+def _found_palette(sheets: Sequence[Image.Image]) -> Image.Image:
+    """Colours that nobody knows beforehand: those of some sheets."""
+    some = [sheets[i] for i in np.unique(np.linspace(0, len(sheets) - 1, SAMPLED).astype(int))]
+    pile = Image.new("RGB", (some[0].width, some[0].height * len(some)))
+    for i, sheet in enumerate(some):
+        pile.paste(sheet, (0, i * sheet.height))
+    return pile.quantize(256)
 
 
 Shown = tuple[Recording, Drawing]
@@ -78,7 +92,7 @@ def _panel(recording: Recording, drawing: Drawing, time: float, width: int, heig
     middle = (FINER * HEADER + height - FINER * FOOTER) / 2
     corner = np.array([width / 2 - scale * (left + right) / 2, middle + scale * (bottom + top) / 2])
     for mark in drawing.marks(now):
-        _draw(pen, mark, corner, scale)
+        _draw(image, pen, mark, corner, scale)
     _title(pen, recording, time)
     _readout(pen, recording, time, now, width, height)
     return image
@@ -89,7 +103,7 @@ def _frame(recording: Recording, time: float) -> int:
     return int(np.searchsorted(recording.time, time + 1e-9, side="right")) - 1
 
 
-def _draw(pen: ImageDraw.ImageDraw, mark: Mark, corner: np.ndarray, scale: float):
+def _draw(image: Image.Image, pen: ImageDraw.ImageDraw, mark: Mark, corner: np.ndarray, scale: float):
     points = [tuple(p) for p in (corner + scale * mark.points * [1, -1]).tolist()]
     if isinstance(mark, Area):
         pen.polygon(points, fill=mark.colour)
@@ -99,8 +113,17 @@ def _draw(pen: ImageDraw.ImageDraw, mark: Mark, corner: np.ndarray, scale: float
         for end in (points[0], points[-1]):
             if width > 2 * FINER:
                 pen.circle(end, width / 2 - 0.5, fill=mark.colour)
+    elif isinstance(mark, Photograph):
+        (left, bottom), (right, top) = ((round(x), round(y)) for x, y in points)
+        image.paste(_shown(mark.frame, right - left, bottom - top), (left, top))
     else:
         pen.text(points[0], mark.words, fill=mark.colour, font=_font(11), anchor="la" if mark.left else "mm")
+
+
+@lru_cache(maxsize=16)
+def _shown(frame: str, width: int, height: int) -> Image.Image:
+    """The same one is often shown several times in a row."""
+    return decoded(frame).resize((width, height))
 
 
 def _title(pen: ImageDraw.ImageDraw, recording: Recording, time: float):
@@ -125,7 +148,8 @@ def _voltages(recording: Recording, frame: int) -> list[tuple[str, str]]:
     """Each command with the colour of its motor in the scene."""
     colours = (COLOURS["first"], COLOURS["second"])
     values = zip(recording.signals, recording.commands[frame], strict=True)
-    return [(f"{s.name} {value:+.1f} {s.unit}", colours[i % 2]) for i, (s, value) in enumerate(values)]
+    texts = [f"{s.name} {value:+.1f} {s.unit if s.unit != '-' else ''}" for s, value in values]
+    return [(text.rstrip(), colours[i % 2]) for i, text in enumerate(texts)]
 
 
 @cache

@@ -102,6 +102,14 @@
     ...[-0.62, 0.62].map((y) => circle(40, (a) => [0.785 * Math.cos(a), y, 0.785 * Math.sin(a)])),
   ];
 
+  /** A WebP file in base64; when it is there, the moment is drawn again. */
+  function loaded(frame) {
+    const image = new Image();
+    image.onload = draw;
+    image.src = "data:image/webp;base64," + frame;
+    return image;
+  }
+
   /** How each kind of shape is drawn; `on(body)` is a body's pose now, and `spot(body, point)` where a point is. */
   const BRUSHES = {
     area(ctx, s, { spot }) {
@@ -187,6 +195,13 @@
       ctx.globalAlpha = 1;
       stroke(ctx, [...points.slice(0, now.i + 1), here], paintOf(s.colour), 1.6);
       disc(ctx, here, 3, colour.moving);
+    },
+    photographs(ctx, s, { spot, now }) {
+      s.images ??= s.frames.map(loaded);
+      const last = s.images.length - 1, next = s.images[now.over ? last : Math.min(Math.floor(now.time / s.interval + 1e-6), last)];
+      if (next.complete && next.naturalWidth) s.shown = next; // until then, the one before
+      const [low, high] = s.points.map((p) => spot("", p));
+      if (s.shown) ctx.drawImage(s.shown, low.x, high.y, high.x - low.x, low.y - high.y);
     },
     text(ctx, s, { spot }) {
       const p = spot(s.on, s.at);

@@ -112,6 +112,11 @@ def curve(points: Any, width: float) -> Shape:
     return {"kind": "curve", "points": points, "width": width, "colour": "first"}
 
 
+def photographs(corners: Any, frames: Sequence[str], interval: float) -> Shape:
+    """WebP files in base64, one after the other within an upright rectangle; the last one is the end."""
+    return {"kind": "photographs", "points": corners, "frames": list(frames), "interval": interval}
+
+
 def text(at: Point, words: str, colour: Colour, on: str = "", **more: Any) -> Shape:
     """A word; `left` if it begins there."""
     return {"kind": "text", "on": on, "at": at, "text": words, "colour": colour, **more}

@@ -61,11 +61,12 @@
   }
 
   const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(1);
+  const withUnit = (text, unit) => (unit === "-" ? text : `${text} ${unit}`);
   const figures = [...root.querySelectorAll(".spota-figure")].map((figure, i) => {
     const [scene, strip] = figure.querySelectorAll("canvas"), recording = recordings[i];
     const [time, earned, ...volts] = figure.querySelectorAll("dd");
     if (volts.length > 1) {
-      volts.forEach((dd, c) => dd.previousElementSibling.insertAdjacentHTML("afterbegin", `<i style="background:var(--${c ? "second" : "first"})"></i>`));
+      volts.forEach((dd, c) => dd.previousElementSibling.insertAdjacentHTML("afterbegin", `<i style="background:var(--${c % 2 ? "second" : "first"})"></i>`));
     }
     return (t) => {
       const now = moment(recording, t);
@@ -76,7 +77,7 @@
       paint(strip, (ctx, w, h) => drawStrip(ctx, w, h, recording, now));
       time.textContent = `${now.time.toFixed(2)} s`;
       earned.textContent = at(recording.returns, now).toFixed(0).replace("-", "−");
-      volts.forEach((dd, c) => { dd.textContent = `${signed(at(recording.commands[c], now))} ${recording.signals[c].unit}`; });
+      volts.forEach((dd, c) => { dd.textContent = withUnit(signed(at(recording.commands[c], now)), recording.signals[c].unit); });
     };
   });
 

@@ -1,21 +1,22 @@
 """From a rollout to what must be drawn: plain arrays at about 50 frames a second, in physical units."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from spota.show.animation.film import Film, film
 from spota.sim import rollout
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env, Platform, Policy, Signal
-from spota.sim.host import HostEnv
+from spota.sim.host import HostEnv, NoPictureError
 
 FRAMES_PER_SECOND = 50
 
-Scene = Literal["plate", "rail", "rotary", "curves"]
+Scene = Literal["plate", "rail", "rotary", "film", "curves"]
 Track = Float[np.ndarray, " F"]
 Tracks = dict[str, Track]
 Sizes = dict[str, float]
@@ -36,7 +37,7 @@ class Recording:
     time: Track
     """When each frame is [s]."""
     tracks: Tracks
-    """What moves, by name [rad or m]; of curves, each signal in its own unit."""
+    """What moves, by name [rad or m]; of films and curves, each signal in its own unit."""
     sizes: Sizes
     """What does not move [m]."""
     signals: tuple[Signal, ...]
@@ -51,6 +52,10 @@ class Recording:
     """The largest return that an episode can have."""
     failed: bool
     """Whether the end is a failure."""
+    film: Film | None = None
+    """The pictures of a host environment's own renderer."""
+    why_curves: str = ""
+    """Why there are none, as a clause."""
 
     @property
     def duration(self) -> float:
@@ -65,20 +70,31 @@ class Recording:
 
 
 def record(env: Platform, policy: Policy, domain: Domains, key: Key[Array, ""], *, caption: str = "") -> Recording:
-    """Run one rollout on one domain and keep what a picture of it needs; of a host environment, curves."""
-    picture = None if isinstance(env, HostEnv) else picture_of(env.name)
+    """Run one rollout on one domain and keep what a picture of it needs.
+
+    A host environment is shown as its own renderer draws it, or as curves where it has none.
+    """
     if count(domain) != 1:
         raise ValueError(f"{count(domain)} domains were given; an animation shows one, e.g. env.domain.nominal().")
+    if isinstance(env, HostEnv):
+        return _filmed(env, rollout.watch(env, policy, domain, key[None]), domain, key, caption)
+    scene, geometry = picture_of(env.name)
     steps = rollout.watch(env, policy, domain, key[None])
-    if picture is None:
-        return _curves(env, steps, caption)
-    scene, geometry = picture
     env = rollout.pure(env)
     xi = env.params({name: column[0] for name, column in domain.items()})
     states, failed = _states(env, steps, domain, xi)
     frames = _frames(env, states[0].size - 1)
     state = jax.tree.unflatten(jax.tree.structure(steps.state), [leaf[frames] for leaf in states])
     return _recording(env, steps, scene, *geometry(state, jax.tree.map(float, xi)), frames, failed, caption)
+
+
+def _filmed(env: HostEnv, steps: rollout.Step, domain: Domains, key: Key[Array, ""], caption: str) -> Recording:
+    """As its own renderer draws it, or as curves that say why it does not."""
+    curves = _curves(env, steps, caption)
+    try:
+        return replace(curves, scene="film", film=film(env, domain, key, steps))
+    except NoPictureError as why:
+        return replace(curves, why_curves=str(why))
 
 
 def _curves(env: Platform, steps: rollout.Step, caption: str) -> Recording:

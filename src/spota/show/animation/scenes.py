@@ -16,6 +16,7 @@ from spota.show.animation.picture import (
     disc,
     hub,
     line,
+    photographs,
     ring,
     rod,
     shadow,
@@ -247,6 +248,20 @@ def _motor(half: float, floor: float, top: float) -> list[Shape]:
     ]
 
 
+# ---- what somebody else's renderer drew --------------------------------------------------------------------------
+
+
+def _film(r: Recording, kin: Sequence[Recording]) -> Picture:
+    """Its pictures, as wide as they are."""
+    del kin
+    if r.film is None:
+        raise ValueError(f"The recording of {r.platform} has no pictures; its scene is 'curves', not 'film'.")
+    wide = r.film.width / r.film.height
+    shape = photographs([(0, 0, 0), (wide, 0, 1)], r.film.frames, r.film.interval)
+    extent, tracks = (0.0, wide, 0.0, 1.0), {"time": r.time}
+    return Picture(0.0, 0.0, 10.0, (0, 0, 0), extent, [Part([shape])], {}, tracks, r.interval)
+
+
 # ---- signals of a machine that nobody can draw -------------------------------------------------------------------
 
 
@@ -267,5 +282,6 @@ _SCENES: dict[Scene, Callable[[Recording, Sequence[Recording]], Picture]] = {
     "plate": _plate,
     "rail": _rail,
     "rotary": _rotary,
+    "film": _film,
     "curves": _curves,
 }

@@ -21,6 +21,7 @@ from spota.analysis import attribution, evaluate
 from spota.files.atomic import plain, write_json
 from spota.policies import fingerprint
 from spota.show.animation import ANIMATED, Recording, record
+from spota.show.animation.film import Film
 from spota.show.pages.failures import Failed, Failures, Values, examples, traits
 from spota.show.pages.story import Story
 from spota.show.plots import varied
@@ -30,7 +31,7 @@ from spota.sim.env import Platform, Policy, Signal
 from spota.sim.host import HostEnv
 from spota.stats.split import FAILURE, crash_level
 
-FORMAT = 2
+FORMAT = 3
 FILE = "evaluation.json"
 DRAWN = 20_000
 """Random domains, with one rollout each: failures on one in a thousand are among them."""
@@ -257,4 +258,6 @@ def _recording(document: Mapping[str, Any]) -> Recording:
     arrays = {name: np.asarray(document[name], np.float64) for name in ("time", "commands", "rewards", "returns")}
     tracks = {name: np.asarray(values, np.float64) for name, values in document["tracks"].items()}
     signals = tuple(Signal(**signal) for signal in document["signals"])
-    return Recording(**{**document, **arrays, "tracks": tracks, "signals": signals})
+    shot = document["film"]
+    film = None if shot is None else Film(**{**shot, "frames": tuple(shot["frames"])})
+    return Recording(**{**document, **arrays, "tracks": tracks, "signals": signals, "film": film})

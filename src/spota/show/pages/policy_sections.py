@@ -1,11 +1,12 @@
 """Sections about the policy at work: in motion, over each parameter, what its return depends on, where it fails."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from spota.show import animation
+from spota.show.animation import Recording
 from spota.show.pages import domain_figures, html
 from spota.show.pages.html import Section
 from spota.show.pages.material import Material
@@ -28,13 +29,20 @@ def motion(m: Material) -> Section | None:
         f"The same policy on three machines: the nominal one, the median of {n} random ones, and {worst}. The curve "
         "below each picture is what drives it."
     )
-    if m.evaluation.recordings[0].scene == "curves":
-        about += (
-            " Its simulator is not spota's, which therefore cannot draw it: shown is what its sensors would read "
-            "without noise, each signal over its own range."
-        )
+    about += _source(m.evaluation.recordings)
     player = animation.fragment(m.evaluation.recordings)
     return Section("motion", "In motion", "The policy at work", html.paragraph(about) + player)
+
+
+def _source(recordings: Sequence[Recording]) -> str:
+    """Who drew what is shown of somebody else's simulator."""
+    curves = next((r for r in recordings if r.scene == "curves"), None)
+    if curves is None:
+        return " The pictures are its own simulator's." if recordings[0].film else ""
+    return (
+        " What you see is what its sensors would read without noise, each signal over its own range: there is no "
+        f"picture of the machine, because {curves.why_curves}."
+    )
 
 
 def sweeps(m: Material) -> Section | None:
