@@ -12,7 +12,7 @@ from spota.files.documents import check, check_format, parse_json
 from spota.policies.assembly import Stored, arrays_of, assembled, words_of
 from spota.policies.contract import Contract
 from spota.policies.fingerprint import fingerprint
-from spota.sim.acting import remembers
+from spota.policies.network import FNN, Linear
 
 FORMAT, WITH_MEMORY = 2, 3
 """Of policy files, without and with memory; `spota/schemas/policy-file.schema.json` says what is in them. Format 1 had
@@ -29,7 +29,7 @@ def save(policy: Stored, path: str | Path) -> Path:
     if any(not np.isfinite(a).all() for a in arrays.values()):
         raise ValueError(f"The policy has parameters that are not finite; {path} was not written.")
     about = {
-        "format": WITH_MEMORY if remembers(policy) else FORMAT,
+        "format": FORMAT if isinstance(policy, FNN | Linear) else WITH_MEMORY,
         **words_of(policy),
         "contract": json.loads(policy.contract.to_json()),
         "sha256": fingerprint(policy),
