@@ -16,7 +16,6 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     iteration,
     learning,
     loop,
-    memory,
     recordings,
     references,
     robustness,
@@ -28,6 +27,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     truth,
     yardstick,
 )
+from benchmarks import memory as memory_worth  # noqa: E402
 
 Benchmark = Literal[
     "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "loop",
@@ -45,6 +45,8 @@ def main(
     presets: tuple[str, ...] = (),
     policy: str | None = None,
     on: str | None = None,
+    memory: int | None = None,
+    recurrent: int | None = None,
 ) -> None:
     """Speed, as ratios measured in one run; and what is learned.
 
@@ -58,15 +60,18 @@ def main(
         policy: The controller that `steady` assesses; the policy of a run of `truth` by default.
         on: Let workers make the trainings of `learning`, e.g. --on ray.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
+        memory: Let all policies of `truth` act on their last N observations and actions.
+        recurrent: Give all policies of `truth` so many units that remember.
     """
+    remembered = {name: n for name, n in (("memory", memory), ("recurrent", recurrent)) if n is not None}
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "host": _host, "imported": imported.main}
     run |= {"effort": lambda: effort.main(platforms), "loop": loop.main}
     run |= {"references": references.main, "robustness": robustness.main, "rows": lambda: rows.main(platforms)}
-    run |= {"memory": lambda: memory.main(platforms, seeds), "recordings": lambda: recordings.main(platforms)}
+    run |= {"memory": lambda: memory_worth.main(platforms, seeds), "recordings": lambda: recordings.main(platforms)}
     run |= {
         "yardstick": lambda: yardstick.main(platforms),
-        "truth": lambda: truth.main(platforms, presets or ("quick",), seeds),
+        "truth": lambda: truth.main(platforms, presets or ("quick",), seeds, remembered),
         "steady": lambda: steady.main(platforms, presets, seeds, policy),
     }
     run |= {"training": lambda: training.main(limit), "cluster": _cluster}

@@ -3,11 +3,12 @@
 Each seed is one `spota train ENV --preset PRESET`. A certificate is false if a policy exists that earns more than its
 UCBOG more: so all policies of this table, and one of a longer training of a larger network, meet the same 20,000 unseen
 domains, and the best of them stands against each. Fresh references start from that best policy, once for all, and
-train on 1000 domains that no run has seen: every policy is compared with them. Runs are kept in `runs/truth` and go on
-where they were stopped.
+train on 1000 domains that no run has seen: every policy is compared with them. With a memory (`--recurrent 8`) all of
+them have it: the runs, the longer training and the fresh references. Runs are kept in `runs/truth` and go on where they
+were stopped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -25,7 +26,7 @@ from spota.certify.comparison import Solved, compare
 from spota.certify.references import find_references
 from spota.envs import make
 from spota.files.blocks import from_arrays, to_arrays
-from spota.policies import FNN, fingerprint, fnn
+from spota.policies import Architecture, Network, fingerprint, new_network
 from spota.polopt import reference_solver
 from spota.polopt.solver import as_solver
 from spota.runs.certifying import run_spota
@@ -40,6 +41,9 @@ BEST = WAYS[-1]
 FRESH = {"n_G": 20, "n_r": 50, "n_J": 4, "seed": 9000}
 """1000 domains of fresh references, and rollouts per domain in the comparison with them."""
 DIRECTORY = Path("runs/truth")
+Memory = Mapping[str, int]
+"""By the names of `Architecture`; empty: none."""
+NONE: Memory = {}
 WIDE = 150  # characters of a line
 
 
@@ -54,15 +58,21 @@ class Trained:
     seconds: float
 
 
-def main(platforms: Sequence[str] = (), presets: Sequence[str] = ("quick",), seeds: Sequence[int] = ()) -> None:
-    """Both platforms of the paper or those named, with our seeds or others."""
+def main(
+    platforms: Sequence[str] = (),
+    presets: Sequence[str] = ("quick",),
+    seeds: Sequence[int] = (),
+    memory: Memory = NONE,
+) -> None:
+    """Both platforms of the paper or those named, with our seeds or others, and with this memory."""
     for name, preset in product(platforms or tuple(SEEDS), presets):
         env = make(name)
-        runs = [run_of(env, preset, seed) for seed in seeds or SEEDS[name]]
-        best = best_known(env)
+        runs = [run_of(env, preset, seed, memory) for seed in seeds or SEEDS[name]]
+        best = best_known(env, memory)
         known = [(best, unseen_returns(env, best)), *((run.policy, run.returns) for run in runs)]
         champion, most = max(known, key=lambda one: one[1].mean())
-        table = Table(title=f"{name}, preset {preset}: the best known policy earns {most.mean():.1f}")
+        inputs = Architecture(BEST.hidden, **memory).inputs
+        table = Table(title=f"{name}, preset {preset}, on {inputs}: the best known policy earns {most.mean():.1f}")
         columns = (
             "seed", "verdict", "UCBOG", "earns", "best known earns more", "± SE", f"over {CRASH:g} more",
             "mean gap, 1000 fresh domains", "true", "minutes",
@@ -77,10 +87,11 @@ def main(platforms: Sequence[str] = (), presets: Sequence[str] = ("quick",), see
         Console(width=WIDE).print(table)
 
 
-def run_of(env: Platform, preset: str, seed: int) -> Trained:
+def run_of(env: Platform, preset: str, seed: int, memory: Memory = NONE) -> Trained:
     """One run in its directory, and its policy on the shared unseen domains."""
-    plan: Plan = resolve(None, {"env": env.name, "preset": preset, "seed": seed})
-    directory = DIRECTORY / f"{env.name}-{preset}-{seed}"
+    layers = [("the benchmark", {"spota": dict(memory)})]
+    plan: Plan = resolve(None, {"env": env.name, "preset": preset, "seed": seed}, layers)
+    directory = DIRECTORY / f"{env.name}-{preset}-{seed}{_ending(memory)}"
     with Run(directory, plan.table()) as run:
         found = run_spota(plan, env, run)
     Console().print(f"{directory}: {found.certificate.sentence} {found.seconds:.0f} s")
@@ -88,11 +99,16 @@ def run_of(env: Platform, preset: str, seed: int) -> Trained:
     return Trained(seed, found.certificate, policy, unseen_returns(env, policy), found.seconds)
 
 
-def best_known(env: Platform) -> FNN:
+def best_known(env: Platform, memory: Memory = NONE) -> Network:
     """The policy of the long training, kept beside the runs."""
-    with Run(DIRECTORY / f"{env.name}-best", {"env": env.name, "means": BEST.name}) as run:
-        arrays = run.block("policy", lambda: to_arrays(trained(env, BEST)[0]))
-    return from_arrays(arrays, fnn(jax.random.key(0), env, BEST.hidden))
+    with Run(DIRECTORY / f"{env.name}-best{_ending(memory)}", {"env": env.name, "means": BEST.name, **memory}) as run:
+        arrays = run.block("policy", lambda: to_arrays(trained(env, BEST, **memory)[0]))
+    return from_arrays(arrays, new_network(jax.random.key(0), env, Architecture(BEST.hidden, **memory)))
+
+
+def _ending(memory: Memory) -> str:
+    """Of a directory's name."""
+    return "".join(f"-{name}-{number}" for name, number in memory.items())
 
 
 def _row(env: Platform, run: Trained, most: np.ndarray, references: Solved) -> tuple[str, ...]:

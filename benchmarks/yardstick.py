@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spota.envs import make
-from spota.policies import FNN, fnn
+from spota.policies import Architecture, Network, new_network
 from spota.polopt import MANY_DOMAINS, default_gain, default_solver
 from spota.polopt.solve import solve
 from spota.sim.env import Platform, Policy
@@ -61,13 +61,13 @@ def main(platforms: Sequence[str] = ()) -> None:
         Console().print(table)
 
 
-def trained(env: Platform, way: Means) -> tuple[FNN, float]:
-    """A policy that was trained in this way, and the seconds that it took."""
+def trained(env: Platform, way: Means, **memory: int) -> tuple[Network, float]:
+    """A policy that was trained in this way, with this memory, if any, and the seconds that it took."""
     k_domains, k_init, k_solve = jax.random.split(jax.random.key(way.seed), 3)
     usual = default_solver(env)
     solver = replace(usual, iterations=way.longer * usual.iterations)
     began = time.perf_counter()
-    network = fnn(k_init, env, way.hidden, default_gain(solver))
+    network = new_network(k_init, env, Architecture(way.hidden, **memory), default_gain(solver))
     found = solve(solver, k_solve, env, env.domain.sample(k_domains, way.domains), network)
     return found.policy, time.perf_counter() - began
 

@@ -27,6 +27,7 @@ from spota.envs import make
 from spota.files.documents import read_json
 from spota.runs import plan
 from spota.sim import domain_set
+from spota.sim.acting import stepping
 from three_signals import ThreeSignals
 
 GIGABYTE = 2**30
@@ -241,11 +242,12 @@ def onnx_model(nodes: list[Any], tensors: list[Any], size: int = 2) -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def onnx_bytes() -> bytes:
-    """An exported policy of ours."""
+def onnx_bytes(**memory: int) -> bytes:
+    """An exported policy of ours, with or without memory."""
     from spota.runs import exporting
 
-    return exporting.in_bytes(policies.fnn(jax.random.key(0), MASS, (2,)), None)
+    architecture = policies.Architecture((2,), **memory)
+    return exporting.in_bytes(policies.new_network(jax.random.key(0), MASS, architecture), None)
 
 
 def crafted_onnx() -> dict[str, bytes]:
@@ -371,9 +373,11 @@ def _nested(depth: int) -> bytes:
 def onnx_files(rng: np.random.Generator) -> Iterator[bytes]:
     good, known = onnx_bytes(), list(crafted_onnx().values())
     foreign = (Path(__file__).parent / "data" / "rsl_rl.onnx").read_bytes()
+    remembering = (onnx_bytes(memory=3, stride=2), onnx_bytes(recurrent=2))
     yield from known
     while True:
         yield torn(rng, good)
+        yield torn(rng, remembering[rng.integers(2)])
         yield torn(rng, foreign)
         yield torn(rng, known[rng.integers(len(known))][:5000])
 
@@ -425,8 +429,8 @@ def read_onnx(path: Path) -> Any:
     path.rename(named)
     try:
         env = THREE if b"net.0.weight" in named.read_bytes() else MASS
-        policy: Any = policies.find(named, env)
-        return np.asarray(policy(jnp.zeros((len(env.observations), 2))))
+        start, step = stepping(policies.find(named, env))
+        return np.asarray(step(start(2), jnp.zeros((len(env.observations), 2)))[1])
     finally:
         named.rename(path)
 

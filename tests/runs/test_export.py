@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from flipping import missed
 from point_mass import PointMass, regulator
 from spota import policies
 from spota.certify.certificate import Certificate, table_sha256
@@ -25,6 +26,12 @@ ENV = PointMass()
 NETWORK, LINEAR = regulator(ENV), policies.lqr(ENV)
 DEEP = jax.tree.map(lambda x: 3.0 * x, policies.fnn(jax.random.key(5), ENV, (16, 16)))
 DATA = Path(__file__).parent.parent / "data"
+PLACES = (
+    (b"weight_1", b"bias_2"),
+    (b"spota.contract", b"spota.certificate"),
+    (b"spota.certificate", b"spota.rollouts"),
+)
+"""Where bits are flipped: weights, contract, certificate."""
 
 
 def certificate(policy=NETWORK) -> Certificate:
@@ -74,40 +81,13 @@ def test_an_exported_policy_is_intact_and_its_rollouts_repeat(exported):
     assert "5 recorded rollouts, repeated" in found.checked and "parity with onnxruntime" in found.checked
 
 
-def flips(data: bytes, n: int) -> list[bytes]:
-    """n copies with one flipped bit each: anywhere, in the weights, in the contract, in the certificate, by turns."""
-    rng, places = np.random.default_rng(0), [(0, len(data))]
-    for start, end in (
-        (b"weight_1", b"bias_2"),
-        (b"spota.contract", b"spota.certificate"),
-        (b"spota.certificate", b"spota.rollouts"),
-    ):
-        places.append((data.index(start), data.index(end, data.index(start))))
-    spoilt = []
-    for i in range(n):
-        first, last = places[i % len(places)]
-        bit = int(rng.integers(8 * first, 8 * last))
-        copy = bytearray(data)
-        copy[bit // 8] ^= 1 << (bit % 8)
-        spoilt.append(bytes(copy))
-    return spoilt
-
-
-def missed(exported: Path, into: Path, n: int) -> int:
-    path, count = into / "flipped.onnx", 0
-    for data in flips(exported.read_bytes(), n):
-        path.write_bytes(data)
-        count += verify_file(path).intact
-    return count
-
-
 def test_flipped_bits_are_noticed(exported, tmp_path):
-    assert missed(exported, tmp_path, 60) == 0
+    assert missed(exported, tmp_path, 60, PLACES) == 0
 
 
 @pytest.mark.slow
 def test_a_thousand_flipped_bits_are_noticed(exported, tmp_path):
-    assert missed(exported, tmp_path, 1000) == 0
+    assert missed(exported, tmp_path, 1000, PLACES) == 0
 
 
 def test_the_papers_of_another_policy_are_noticed(exported, tmp_path):

@@ -1,5 +1,8 @@
 """A policy with memory through a whole run: training, references, files, verification, comparison, assessment."""
 
+import base64
+import json
+import re
 from pathlib import Path
 
 import jax
@@ -8,9 +11,14 @@ import pytest
 
 import spota
 from point_mass import PointMass
+from spota import policies
 from spota.analysis import evaluate
 from spota.analysis.attribution import alternatives
+from spota.cli import main
 from spota.policies import Architecture, Stacked, architecture_of, fingerprint, new_network
+from spota.policies.onnx_limits import read_model
+from spota.policies.onnx_ours import papers_of
+from spota.runs.onnx_verification import verify_file
 from spota.runs.verification import verify
 
 FILE = f"{Path(__file__).parents[1] / 'point_mass.py'}:PointMass"
@@ -57,6 +65,20 @@ def test_a_policy_with_memory_is_assessed_with_references_that_remember(trained)
     found = spota.assess(policy, FILE, preset="quick", settings={**small, "n_c": 4}, **told)
     assert found.imitation is None
     assert {"the policy", "our candidate", "policy 1"} <= set(found.certificate.starts)
+
+
+@pytest.mark.slow
+def test_a_run_with_memory_leaves_with_its_certificate_and_from_its_page(trained, tmp_path):
+    directory, result = trained
+    file = tmp_path / "policy.onnx"
+    main(["export", str(directory), str(file), "--env", FILE])
+    assert not verify_file(file, PointMass()).wrong
+    assert fingerprint(policies.find(file, PointMass())) == result.certificate.policy_sha256
+    papers = papers_of(read_model(file))
+    assert json.loads(papers["spota.certificate"])["ucbog"] == pytest.approx(result.certificate.ucbog)
+    main(["report", str(directory)])
+    link = re.search(r'download="policy.onnx" href="data:[^,]*,([^"]*)"', (directory / "report.html").read_text())
+    assert link is not None and base64.b64decode(link[1]) == file.read_bytes()
 
 
 @pytest.mark.slow

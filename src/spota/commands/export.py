@@ -23,8 +23,9 @@ def export(
     """Write a policy as an ONNX file that any runtime loads, with its contract and its certificate inside.
 
     The network takes `observation` [batch, d] and returns `action` [batch, a], both in physical units and float32, for
-    any batch size. The metadata has the contract, the certificate of the run, five recorded rollouts and hashes, which
-    `spota verify FILE.onnx` compares.
+    any batch size. One with memory also takes `memory`, zeros at the beginning of an episode, and returns
+    `memory_next`, which it takes in the next step. The metadata has the contract, the certificate of the run, five
+    recorded rollouts and hashes, which `spota verify FILE.onnx` compares.
 
     Args:
         source: A run directory, a policy file, or a linear controller (lqr).

@@ -22,6 +22,21 @@ class Controller(Protocol):
         ...
 
 
+@runtime_checkable
+class WithMemory(Controller, Protocol):
+    """A controller that remembers what it has seen and done."""
+
+    def reset(self) -> None:
+        """Remember nothing."""
+        ...
+
+
+def begin_episode(controller: Controller) -> None:
+    """Let a controller that remembers forget what was before."""
+    if isinstance(controller, WithMemory):
+        controller.reset()
+
+
 def controller_of(policy: Policy, contract: Contract) -> Controller:
     """The policy without jax: our networks in NumPy, everything else as plain arithmetic."""
     if isinstance(policy, FNN):

@@ -8,7 +8,7 @@ import numpy as np
 
 from spota import policies
 from spota.deploy.hardware import ends, hardware_of
-from spota.deploy.inference import Controller, Remembered, controller_of
+from spota.deploy.inference import Controller, begin_episode, controller_of
 from spota.deploy.judgement import Judgement
 from spota.deploy.links import Link
 from spota.deploy.phases import CALIBRATION, CHECKS, PLACEMENT, RUN, STOP
@@ -92,8 +92,7 @@ class Mission:
         for _ in range(WARM_UP):
             self.controller(observation, into)
             judgement.danger(observation)
-        if isinstance(self.controller, Remembered):
-            self.controller.reset()
+        begin_episode(self.controller)
 
 
 def gentle(rules: Rules) -> Rules:

@@ -1,9 +1,13 @@
-"""ONNX files that spota exported, run by onnxruntime: `observation` in, `action` in physical units out."""
+"""ONNX files that spota exported, run by onnxruntime: `observation` in, `action` in physical units out.
+
+What a network remembers goes in and comes out, too, and is kept here from one step to the next.
+"""
 
 from pathlib import Path
 
 import numpy as np
 
+from spota.files.documents import parse_json
 from spota.policies.contract import Contract
 
 CONTRACT = "spota.contract"
@@ -32,19 +36,35 @@ class OnnxController:
         about = self._session.get_modelmeta().custom_metadata_map
         if CONTRACT not in about:
             raise ValueError(f"{path} has no contract of spota; write it with spota export, or import it first.")
-        self.contract = Contract.from_json(about[CONTRACT])
-        self._check_signals(path)
-        self._input = np.zeros((1, len(self.contract.observations)), np.float32)
-        self._feed = {self._session.get_inputs()[0].name: self._input}
-        self._names = [self._session.get_outputs()[0].name]
+        told = parse_json(about[CONTRACT], f"the contract of {path}")
+        self.contract = Contract.from_dict(told)
+        size = told.get("memory", {}).get("size", 0)
+        self._check_sizes(path, size)
+        self._seen = np.zeros((1, len(self.contract.observations)), np.float32)
+        self._memory = np.zeros((1, size), np.float32)
+        inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
+        self._feed = {value.name: buffer for value, buffer in zip(inputs, (self._seen, self._memory), strict=False)}
+        self._names = [value.name for value in outputs]
+
+    def reset(self) -> None:
+        """Remember nothing, as before the first step of an episode."""
+        self._memory.fill(0.0)
 
     def __call__(self, observation: np.ndarray, into: np.ndarray) -> None:
-        """Write the command for this observation."""
-        self._input[0] = observation
-        into[:] = np.asarray(self._session.run(self._names, self._feed)[0])[0]
+        """Write the command for this observation, and remember."""
+        self._seen[0] = observation
+        action, *memory = map(np.asarray, self._session.run(self._names, self._feed))
+        into[:] = action[0]
+        if memory:
+            self._memory[:] = memory[0]
 
-    def _check_signals(self, path: Path) -> None:
-        shapes = [value[0].shape[-1] for value in (self._session.get_inputs(), self._session.get_outputs())]
-        wanted = [len(self.contract.observations), len(self.contract.actions)]
-        if any(isinstance(found, int) and found != want for found, want in zip(shapes, wanted, strict=True)):
-            raise ValueError(f"{path} takes and gives {shapes} values, but its contract has {wanted} signals.")
+    def _check_sizes(self, path: Path, memory: int) -> None:
+        """Refuse a file whose inputs and outputs are not those of its contract, the memory last, if there is one."""
+        for values, signals in (
+            (self._session.get_inputs(), self.contract.observations),
+            (self._session.get_outputs(), self.contract.actions),
+        ):
+            found, wanted = [value.shape[-1] for value in values], [len(signals), *([memory] if memory else [])]
+            if found != wanted:
+                names = ", ".join(value.name for value in values)
+                raise ValueError(f"{path} has {names} of {found} numbers, but its contract has {wanted}.")

@@ -8,6 +8,7 @@ import numpy as np
 
 from spota.deploy.emulator import Emulator, drawn_domain, emulator
 from spota.deploy.hardware import hardware_of
+from spota.deploy.inference import begin_episode
 from spota.deploy.judgement import Judgement
 from spota.deploy.physics import PureBody
 from spota.deploy.rules import Rules
@@ -92,6 +93,7 @@ def _episode(policy: Deployable, domain: Mapping[str, float], seed: int) -> floa
     made.device.drive.machine.sensors.forget_zero(hardware_of(env).zeroed)
     judgement, link, command = Judgement(env, domain), VirtualLink(made), np.zeros(len(env.actions))
     total = 0.0
+    begin_episode(policy.controller)
     for _ in range(env.max_steps):
         link.receive(1.0)
         observation = link.inbox.values.astype(float)

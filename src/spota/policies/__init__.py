@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from spota.policies.architecture import Architecture, Network, architecture_of, new_network
+from spota.policies.assembly import Stored
 from spota.policies.contract import Contract
 from spota.policies.controllers import CONTROLLERS, own_controller
 from spota.policies.energy import energy
@@ -14,7 +15,7 @@ from spota.policies.pd import pd
 from spota.policies.recurrent import Recurrent
 from spota.policies.stacked import Stacked
 from spota.policies.start import Start, first_policy
-from spota.policies.storage import Stored, load, save
+from spota.policies.storage import load, save
 from spota.sim.acting import remembers
 from spota.sim.env import Platform, Policy
 from spota.sim.host_policy import ready

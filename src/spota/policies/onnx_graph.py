@@ -87,7 +87,11 @@ def input_of(model: Any) -> tuple[str, tuple[int, ...]]:
     inputs = [i for i in model.graph.input if i.name not in constants]
     if len(inputs) != 1:
         names = ", ".join(shown(i.name) for i in inputs[:5]) or "none"
-        raise ValueError(f"it has {len(inputs)} inputs ({names}); export a network with one, the observation")
+        raise ValueError(
+            f"it has {len(inputs)} inputs ({names}); export a network with one, the observation. If the others are a "
+            "memory: that of a file which spota did not export is not carried; write the network as an object with "
+            "start and step (docs/contracts.md)"
+        )
     shape = tuple(d.dim_value for d in inputs[0].type.tensor_type.shape.dim)
     if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] > 1) or not 0 < shape[-1] <= MOST_SEEN:
         raise ValueError(f"its input {shown(inputs[0].name)} has the shape {shape}; export with one of (1, signals)")

@@ -45,6 +45,17 @@ def on_host(source: str | Path, env: Platform, why: str) -> HostPolicy:
 
 def session(path: Path, data: bytes, inputs: str, output: str, rank: int = 2) -> Callable[[np.ndarray], np.ndarray]:
     """A function from observations [n, d] to outputs [n, …] in onnxruntime, on one thread."""
+    opened = opened_in_onnxruntime(path, data)
+
+    def run(observations: np.ndarray) -> np.ndarray:
+        seen = np.ascontiguousarray(observations if rank == 2 else observations[0], np.float32)
+        return np.asarray(opened.run([output], {inputs: seen})[0])
+
+    return run
+
+
+def opened_in_onnxruntime(path: Path, data: bytes) -> Any:
+    """A session of onnxruntime on one thread; what it refuses is refused in one sentence."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -53,15 +64,9 @@ def session(path: Path, data: bytes, inputs: str, output: str, rank: int = 2) ->
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     try:
-        opened = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has its own kinds of exceptions
         raise ValueError(f"{path}: onnxruntime refuses it: {' '.join(str(error).split())[:300]}.") from error
-
-    def run(observations: np.ndarray) -> np.ndarray:
-        seen = np.ascontiguousarray(observations if rank == 2 else observations[0], np.float32)
-        return np.asarray(opened.run([output], {inputs: seen})[0])
-
-    return run
 
 
 def _acting(run: Callable[[np.ndarray], np.ndarray], reading: Reading, env: Platform) -> Callable[[Any], Any]:

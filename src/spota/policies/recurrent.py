@@ -12,10 +12,10 @@ from spota.policies.network import layered, scaled
 
 
 class Remembered(eqx.Module):
-    """What so many rollouts remember: the units' values, and the last action."""
+    """What so many rollouts remember: the last action, and the units' values."""
 
-    units: Float[Array, "m n"]
     done: Float[Array, "a n"]
+    units: Float[Array, "m n"]
 
 
 class Recurrent(eqx.Module):
@@ -32,8 +32,8 @@ class Recurrent(eqx.Module):
     contract: Contract = eqx.field(static=True)
 
     def start(self, n: int) -> Remembered:
-        """Units at zero, and nothing done."""
-        return Remembered(jnp.zeros((self.units, n)), jnp.zeros((len(self.contract.actions), n)))
+        """Nothing done, and units at zero."""
+        return Remembered(jnp.zeros((len(self.contract.actions), n)), jnp.zeros((self.units, n)))
 
     def step(self, past: Remembered, observation: Float[Array, "d n"]) -> tuple[Remembered, Float[Array, "a n"]]:
         """The action without exploration, and what is remembered then."""
@@ -41,7 +41,7 @@ class Recurrent(eqx.Module):
         goal = jnp.tanh(self.cell @ jnp.concatenate([now, past.done, past.units]) + self.cell_bias[:, None])
         units = past.units + jax.nn.sigmoid(self.cell_share)[:, None] * (goal - past.units)
         action = jnp.tanh(layered(self.weights, self.biases, jnp.concatenate([now, units])))
-        return Remembered(units, action), action
+        return Remembered(action, units), action
 
     def save(self, path: str | Path) -> Path:
         """Write a policy file; `spota.load` reads it."""

@@ -11,10 +11,11 @@ import numpy as np
 from spota.certify.certificate import Certificate
 from spota.files.atomic import plain, write_atomically
 from spota.files.documents import read_json
-from spota.policies import FNN, Linear, fingerprint
+from spota.policies import Stored, fingerprint
 from spota.policies.onnx_export import exported
 from spota.policies.onnx_limits import LIMIT
-from spota.policies.onnx_ours import FORMAT, PAPERS, meaning_sha256, papers_sha256
+from spota.policies.onnx_memory import memory_size
+from spota.policies.onnx_ours import FORMAT, PAPERS, WITH_MEMORY, contract_paper, meaning_sha256, papers_sha256
 from spota.sim import rollout
 from spota.sim.env import Platform, Policy
 from spota.sim.identity import platform_sha256
@@ -36,19 +37,19 @@ def export(policy: Policy, path: Path, env: Platform | None, certificate: Certif
 
 def in_bytes(policy: Policy, env: Platform | None, certificate: Certificate | None = None) -> bytes:
     """The ONNX file of a policy."""
-    if not isinstance(policy, FNN | Linear):
+    if not isinstance(policy, Stored):
         raise ValueError(
-            f"A policy of the kind {type(policy).__name__} cannot be exported; networks without memory and linear "
+            f"A policy of the kind {type(policy).__name__} cannot be exported; networks of spota and linear "
             "controllers (lqr) can. What came as an ONNX file is one already."
         )
     mine = fingerprint(policy)
     if certificate is not None and certificate.policy_sha256 != mine:
         raise ValueError("The certificate belongs to another policy, and so it is not exported with this one.")
     papers = {
-        "spota.format": str(FORMAT),
+        "spota.format": str(WITH_MEMORY if memory_size(policy) else FORMAT),
         "spota.version": version("spota"),
         "spota.kind": type(policy).__name__,
-        "spota.contract": policy.contract.to_json(),
+        "spota.contract": contract_paper(policy),
         "spota.certificate": _text(None if certificate is None else certificate.to_dict()),
         "spota.rollouts": _text(None if env is None else recorded_rollouts(policy, env)),
         "spota.policy_sha256": str(mine),

@@ -5,6 +5,7 @@ signed (`runs.signing`).
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,24 @@ import numpy as np
 
 from spota.certify.certificate import Certificate, table_sha256
 from spota.files.documents import parse_json
-from spota.policies import FNN, Linear, fingerprint
+from spota.policies import Stored, fingerprint
 from spota.policies.onnx_export import INPUT, OUTPUT, exported
-from spota.policies.onnx_host import session
+from spota.policies.onnx_host import opened_in_onnxruntime
 from spota.policies.onnx_limits import read_model, shown
+from spota.policies.onnx_memory import MEMORY, MEMORY_NEXT, memory_size, step_from
 from spota.policies.onnx_ours import PAPERS, is_ours, meaning_sha256, our_policy, papers_of, papers_sha256
 from spota.runs.exporting import recorded_rollouts
 from spota.runs.verification import Verification
 from spota.sim.effects import scale_and_clip
-from spota.sim.env import Platform
+from spota.sim.env import Platform, Signal
 from spota.sim.identity import platform_sha256
 
 OBSERVED = 1000
 """Random observations on which onnxruntime and we must agree."""
-PARITY = 1e-6
-"""Of an actuator's range."""
+STEPS = 50
+"""In which they are seen one after the other, if the policy remembers."""
+PARITY = 1e-5
+"""Of an actuator's range, and of that of a number that is remembered."""
 RETURNS = 1e-3
 """Of the largest return: on another machine the last digits of a rollout may differ."""
 
@@ -60,7 +64,7 @@ def platform_in(path: Path) -> str | None:
         return None
 
 
-def _form(path: Path, policy: FNN | Linear, papers: dict[str, str]) -> list[str]:
+def _form(path: Path, policy: Stored, papers: dict[str, str]) -> list[str]:
     """Exported again it must be the same file: nothing hides in what a reader would ignore."""
     if tuple(papers) != PAPERS:
         return [f"{path} has other papers than it should: {', '.join(map(shown, papers))[:400]}."]
@@ -77,7 +81,7 @@ def _hashes(model: Any, papers: dict[str, str]) -> list[str]:
     return wrong
 
 
-def _certificate(policy: FNN | Linear, papers: dict[str, str], found: Verification) -> None:
+def _certificate(policy: Stored, papers: dict[str, str], found: Verification) -> None:
     """Contract, certificate and policy belong together."""
     try:
         values = parse_json(papers.get("spota.certificate", ""), "the certificate")
@@ -98,23 +102,42 @@ def _certificate(policy: FNN | Linear, papers: dict[str, str], found: Verificati
     found.note("the certificate, which belongs to the policy", wrong)
 
 
-def _parity(path: Path, policy: FNN | Linear) -> list[str]:
+def _parity(path: Path, policy: Stored) -> list[str]:
     """onnxruntime and we do the same at random observations, beyond the sensors' ranges, too."""
-    low, high = (np.asarray([getattr(s, end) for s in policy.contract.observations]) for end in ("low", "high"))
-    seen = low + (high - low) * np.random.default_rng(0).uniform(-0.25, 1.25, (OBSERVED, low.size))
-    seen = seen.astype(np.float32)
+    size, low, high = memory_size(policy), *_ends(policy.contract.observations)
+    shape = (STEPS, OBSERVED // STEPS, low.size) if size else (1, OBSERVED, low.size)
+    seen = low + (high - low) * np.random.default_rng(0).uniform(-0.25, 1.25, shape)
     try:
-        theirs = session(path, path.read_bytes(), INPUT, OUTPUT)(seen)
+        run = opened_in_onnxruntime(path, path.read_bytes()).run
+        apart = _apart(run, policy, size, seen.astype(np.float32))
     except ValueError as error:
         return [str(error)]
-    limits = [tuple(getattr(s, end) for s in policy.contract.actions) for end in ("low", "high")]
-    ours = np.asarray(scale_and_clip(policy(jnp.asarray(seen.T)), *limits)).T
-    reach = np.asarray(limits[1]) - np.asarray(limits[0])
-    apart = float(np.max(np.abs(ours - theirs) / reach))
-    return [] if apart <= PARITY * 10 else [f"onnxruntime and spota differ by {apart:.1e} of an actuator's range."]
+    return [] if apart <= PARITY else [f"onnxruntime and spota differ by {apart:.1e} of an actuator's range."]
 
 
-def _rollouts(policy: FNN | Linear, papers: dict[str, str], env: Platform | None, found: Verification) -> None:
+def _apart(run: Callable[..., Any], policy: Stored, size: int, seen: np.ndarray) -> float:
+    """How far the two come apart in a step; each begins with what the file remembers, so that nothing adds up."""
+    low, high = _ends(policy.contract.actions)
+    memory, worst = np.zeros((seen.shape[1], size), np.float32), 0.0
+    for now in seen:
+        if size:
+            theirs, after = run([OUTPUT, MEMORY_NEXT], {INPUT: now, MEMORY: memory})
+        else:
+            (theirs,), after = run([OUTPUT], {INPUT: now}), memory
+        remembered, action = step_from(policy, memory, now)
+        ours = np.asarray(scale_and_clip(action, tuple(low), tuple(high))).T
+        apart = np.abs(ours - theirs) / (high - low), np.abs(remembered - after) / 2  # remembered: from −1 to 1
+        worst = max(worst, *(float(part.max(initial=0.0)) for part in apart))
+        memory = after
+    return worst
+
+
+def _ends(signals: tuple[Signal, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and upper ends of their ranges."""
+    return np.asarray([s.low for s in signals]), np.asarray([s.high for s in signals])
+
+
+def _rollouts(policy: Stored, papers: dict[str, str], env: Platform | None, found: Verification) -> None:
     """What was recorded is repeated."""
     try:
         recorded = parse_json(papers.get("spota.rollouts", ""), "the recorded rollouts")
