@@ -16,6 +16,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     iteration,
     learning,
     loop,
+    machines,
     memory,
     recordings,
     references,
@@ -31,7 +32,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
 
 Benchmark = Literal[
     "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "loop",
-    "cluster", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
+    "cluster", "machines", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
 ]  # fmt: skip
 USUAL: tuple[Benchmark, ...] = ("rollout", "sweep", "profile", "training")
 
@@ -43,6 +44,7 @@ def main(
     platforms: tuple[str, ...] = (),
     seeds: tuple[int, ...] = (),
     presets: tuple[str, ...] = (),
+    runs: tuple[str, ...] = (),
     on: str | None = None,
 ) -> None:
     """Speed, as ratios measured in one run; and what is learned.
@@ -53,9 +55,10 @@ def main(
         limit: Seconds that Stable-Baselines3 may train in `training`.
         platforms: Those of `learning`, `memory`, `recordings`, `effort`, `rows`, `yardstick`, `truth`, `steady`, e.g.
             --platforms qube.
-        seeds: The seeds of `learning`, `memory`, `truth` and `steady`; by default, those that the docs have.
+        seeds: The seeds of `learning`, `machines`, `memory`, `truth` and `steady`; by default, those that the docs have.
         on: Let workers make the trainings of `learning`, e.g. --on ray.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
+        runs: The certified runs of `machines`.
     """
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "host": _host, "imported": imported.main}
@@ -67,6 +70,7 @@ def main(
         "truth": lambda: truth.main(platforms, presets or ("quick",), seeds),
         "steady": lambda: steady.main(platforms, presets, seeds),
     }
+    run |= {"machines": lambda: machines.main(runs, seeds)}
     run |= {"training": lambda: training.main(limit), "cluster": _cluster}
     run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS, on)}
     for name in names:

@@ -29,10 +29,11 @@ class OnnxController:
             self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # whatever onnxruntime says of strange files
             raise ValueError(f"{path} is not an ONNX file that onnxruntime can run ({str(error)[:200]}).") from error
-        about = self._session.get_modelmeta().custom_metadata_map
-        if CONTRACT not in about:
+        self.papers: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
+        """What the file says about itself."""
+        if CONTRACT not in self.papers:
             raise ValueError(f"{path} has no contract of spota; write it with spota export, or import it first.")
-        self.contract = Contract.from_json(about[CONTRACT])
+        self.contract = Contract.from_json(self.papers[CONTRACT])
         self._check_signals(path)
         self._input = np.zeros((1, len(self.contract.observations)), np.float32)
         self._feed = {self._session.get_inputs()[0].name: self._input}

@@ -1,15 +1,9 @@
 """From simulation to machines that no policy has seen: the paper's real-world experiment (fig_real_eval), emulated."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from spota.deploy.emulator import Emulator, drawn_domain, emulator
-from spota.deploy.hardware import hardware_of
-from spota.deploy.judgement import Judgement
-from spota.deploy.physics import PureBody
 from spota.deploy.rules import Rules
 from spota.deploy.sources import Deployable
 from spota.deploy.trial import Protocol, Rig, Tried
@@ -24,8 +18,6 @@ WORN = Wear(noise=False, encoder=1.0, filter=60.0, coulomb=0.2, backlash=2e-4)
 """Encoders, filtered velocities, dry friction and play: what the simulation leaves out."""
 FIRST = 7_000
 """Machines are numbered from here on: no training draws its domains so."""
-TABLE = 20
-"""Machines of the table on which the certificate's mean is looked at."""
 
 
 @dataclass(frozen=True)
@@ -75,53 +67,3 @@ def on_machine(
     rig = Rig(env, lambda: VirtualLink(made), Rules())
     below = f"trials-{machine.env}-{machine.name.replace(' ', '-')}"
     return make_trials(run, rig, policies, protocol_of(env, quick), seed=seed, tell=tell, below=below)
-
-
-def table_returns(policy: Deployable, seed: int, n: int = TABLE) -> np.ndarray:
-    """What a policy earns on n machines of its table over the wire, from start states as in its certificate."""
-    return np.array([_episode(policy, drawn_domain(policy.env, FIRST + seed + i), seed + i) for i in range(n)])
-
-
-def _episode(policy: Deployable, domain: Mapping[str, float], seed: int) -> float:
-    """One episode on a virtual line; a failure earns nothing more."""
-    env = policy.env
-    made = emulator(env, domain, seed=seed)
-    body = made.device.drive.machine.body
-    assert isinstance(body, PureBody)
-    body.state[:] = body.first
-    made.device.drive.machine.sensors.forget_zero(hardware_of(env).zeroed)
-    judgement, link, command = Judgement(env, domain), VirtualLink(made), np.zeros(len(env.actions))
-    total = 0.0
-    for _ in range(env.max_steps):
-        link.receive(1.0)
-        observation = link.inbox.values.astype(float)
-        made.device.drive.machine.body.observe(observation)
-        if judgement.danger(observation) > 1:
-            break
-        policy.controller(link.inbox.values, command)
-        link.send(command, 4)
-        rewards = judgement.rewards(observation[None], made.device.drive.acting[None])
-        total += 0.0 if rewards is None else float(rewards[0])
-    return total
-
-
-@dataclass(frozen=True)
-class Within:
-    """The mean over machines of the table, beside what the certificate says of it."""
-
-    mean: float
-    standard_error: float
-    lower: float | None
-    """The certificate's lower bound on the mean."""
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether the mean is above the bound, as far as so few machines tell; None without a certificate."""
-        return None if self.lower is None else self.mean + 2 * self.standard_error >= self.lower
-
-
-def within(policy: Deployable, returns: np.ndarray) -> Within:
-    """What these machines say about the certificate's second part."""
-    own = policy.certificate.performance if policy.certificate else None
-    error = float(returns.std(ddof=1) / math.sqrt(returns.size)) if returns.size > 1 else math.inf
-    return Within(float(returns.mean()), error, own.mean_lower if own else None)
