@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from spota.certify.certificate import Certificate
-from spota.deploy.judgement import Judgement
+from spota.deploy.earnings import about_return, earnings
 from spota.deploy.log import Ticks
 from spota.deploy.phases import PHASES
 from spota.deploy.session import Ended
 from spota.sim.domain import DomainDistribution
 from spota.sim.env import Platform
-from spota.text import figure, percent
+from spota.text import percent
 
 PERCENTILES = (50, 99, 99.9, 100)
 DELAY = "action_delay"
@@ -49,6 +49,8 @@ class Aftermath:
     """Steps until a command acted, and how often."""
     returned: float | None
     """Undiscounted return, from measurements."""
+    episode: tuple[float, float] | None
+    """Between which the true return of the first episode lies: as measured, and with what noise may hide of it."""
     failed: bool
     """Whether the run ended in danger."""
     assumed: tuple[float, float] | None
@@ -66,13 +68,10 @@ def aftermath(ended: Ended, env: Platform, steps: int, certificate: Certificate 
     ticks = ended.ticks
     rows = ticks.answered
     delays = ticks.delays()
-    rewards = Judgement(env, ended.known).rewards(ticks.observation[rows], ticks.sent[rows])
-    returned = float(rewards.sum()) if rewards is not None else None
+    earned = earnings(ended, env)
     domain = certificate.domain if certificate else {name: p.to_dict() for name, p in env.domain.items()}
     assumed = _assumed(domain)
-    failed = ended.cause.name == "DANGER"
-    notes = [*_about_delay(delays, assumed, certificate), *_about_return(returned, rows.size, env, certificate)]
-    notes += _about_noise(env) if rows.size else []
+    notes = [*_about_delay(delays, assumed, certificate), *about_return(earned, env, certificate)]
     during = ticks["phase"] == PHASES.index("run")
     return Aftermath(
         cause=ended.cause.name.lower(),
@@ -90,8 +89,9 @@ def aftermath(ended: Ended, env: Platform, steps: int, certificate: Certificate 
         age=_percentiles(ticks["age"][rows]),
         work=_percentiles(ticks["work"][rows]),
         delay={str(k): int(n) for k, n in zip(*np.unique(delays, return_counts=True), strict=True)},
-        returned=returned,
-        failed=failed,
+        returned=earned.whole,
+        episode=earned.episode,
+        failed=earned.failed,
         assumed=assumed,
         notes=tuple(notes),
     )
@@ -139,39 +139,3 @@ def _about_delay(delays: np.ndarray, assumed: tuple[float, float] | None, certif
     if outside > 0.01:
         said += f" {percent(outside)} lie outside, so it does not speak of this machine."
     return [said]
-
-
-def _about_noise(env: Platform) -> list[str]:
-    """What sensor noise alone costs a return that is measured: the certificate's returns come from true states."""
-    noise = env.effects.noise
-    if noise is None:
-        return []
-    seen = np.random.default_rng(0).normal(size=(2000, len(noise.std))) * noise.std
-    rewards = Judgement(env).rewards(seen, np.zeros((2000, len(env.actions))))
-    if rewards is None:
-        return []
-    return [
-        f"With the platform's sensor noise, perfect rest at zero would measure "
-        f"{figure(env.max_steps * float(rewards.mean()))} in {env.max_steps} steps; certificates count true states."
-    ]
-
-
-def _about_return(returned: float | None, steps: int, env: Platform, certificate: Certificate | None) -> list[str]:
-    if not steps:
-        return []
-    if returned is None:
-        return ["The return cannot be measured on this platform."]
-    earned = f"Earned {figure(returned)} in {steps} steps, from measurements."
-    if certificate is None:
-        return [earned]
-    own = certificate.performance
-    if own is None or not own.in_range:
-        return [earned, f"The certificate bounds the loss by {figure(certificate.ucbog)}, on average over machines."]
-    scale = steps / env.max_steps
-    above = "above" if returned >= own.mean_lower * scale else "below"
-    return [
-        f"{earned} The certificate promises at least {figure(own.mean_lower)} in {env.max_steps} steps on average over "
-        f"machines, and {figure(own.worst_lower)} in the worst {percent(own.worst_share)}: this run is {above} the "
-        "average's bound. One run on one machine proves neither.",
-        f"Its references earn at most {figure(certificate.ucbog)} more, on average over machines.",
-    ]

@@ -85,13 +85,17 @@ def _certificate(directory: Path, sha256: str | None) -> Certificate | None:
     return certificate if certificate.policy_sha256 in (None, sha256) else None
 
 
-def measured(known: tuple[str, ...]) -> dict[str, float]:
-    """NAME=VALUE pairs from a command line."""
-    found = {}
+def measured(known: tuple[str, ...], env: Platform) -> dict[str, float]:
+    """NAME=VALUE pairs from a command line; a fit, or a table, stands for its nominal machine."""
+    found: dict[str, float] = {}
     for pair in known:
-        name, _, value = pair.partition("=")
+        name, equals, value = pair.partition("=")
+        if not equals and Path(pair).exists():
+            table = table_file.read(pair, env)
+            found |= {name: row.nominal_value for name, row in table.items() if name in env.domain}
+            continue
         try:
             found[name] = float(json.loads(value))
         except (ValueError, TypeError) as error:
-            raise ValueError(f"--known {pair}: write NAME=VALUE, e.g. --known plate_length=0.275.") from error
+            raise ValueError(f"--known {pair}: write NAME=VALUE, e.g. --known plate_length=0.275, or a fit.") from error
     return found

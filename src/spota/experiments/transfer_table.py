@@ -20,12 +20,11 @@ from spota.certify.certificate import Performance
 from spota.deploy.emulator import drawn_domain
 from spota.deploy.episode import episode
 from spota.deploy.sources import Deployable
+from spota.experiments.transfer import FIRST
 from spota.sim import rollout
 from spota.text import percent
 
 MACHINES = 20
-FIRST = 7_000
-"""Machines are numbered from here on: no training draws its domains so."""
 CONFIDENCE = 0.95
 
 
