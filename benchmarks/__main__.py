@@ -55,7 +55,7 @@ def main(
         limit: Seconds that Stable-Baselines3 may train in `training`.
         platforms: Those of `learning`, `memory`, `recordings`, `effort`, `rows`, `yardstick`, `truth`, `steady`, e.g.
             --platforms qube.
-        seeds: The seeds of `learning`, `machines`, `memory`, `truth` and `steady`; by default, those that the docs have.
+        seeds: Of `learning`, `machines`, `memory`, `truth` and `steady`; by default, those that the docs have.
         on: Let workers make the trainings of `learning`, e.g. --on ray.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
         runs: The certified runs of `machines`.

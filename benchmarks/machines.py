@@ -1,4 +1,4 @@
-"""Certified policies on machines of their table, over the line and in the simulator: does the certificate hold there?"""
+"""Certified policies on machines of their table, over the line and in the simulator: does the certificate hold?"""
 
 import time
 

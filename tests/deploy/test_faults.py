@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from spota import policies
 from spota.deploy.emulator import Emulator, drawn_domain, emulator
 from spota.deploy.faults import Faults
 from spota.deploy.inference import Controller, controller_of
+from spota.deploy.links import UnreachableError
 from spota.deploy.log import Ticks
 from spota.deploy.mission import Mission
-from spota.deploy.phases import CALIBRATION, CHECKS, PHASES, PLACEMENT, RUN, STOP
+from spota.deploy.phases import CALIBRATION, CHECKS, IDLE, PHASES, PLACEMENT, RUN, STOP
 from spota.deploy.rules import Rules
 from spota.deploy.session import Ended
 from spota.deploy.supervisor import Cause
@@ -25,6 +27,7 @@ from spota.policies.contract import Contract
 BALL, CART = make("ball-balancer"), make("cart-pole")
 CONTROLLERS = {env.name: controller_of(policies.own_controller(env), Contract.of(env)) for env in (BALL, CART)}
 WATCHDOG = 3 * 2_000_000
+DOCS = Path(__file__).parent.parent.parent / "docs" / "deploy.md"
 
 CARRIES_ON = {
     "encoder": Wear(encoder=1.0, noise=False),
@@ -151,6 +154,44 @@ def test_what_is_bearable_is_borne_in_every_phase_of_the_cart(fault, phase):
     assert ended.cause is Cause.FINISHED, ended.words
     check_log(ended.ticks)
     check_rest(ended, witness)
+
+
+@pytest.mark.parametrize("fault", {**STOPS, **CARRIES_ON})
+def test_faults_before_the_first_command_are_outlived_or_refused(fault):
+    """Idle: a hello is repeated, and whoever hears no answer goes away; nothing has moved."""
+    try:
+        ended, witness = lived(BALL, {**STOPS, **CARRIES_ON}[fault], IDLE, steps=20)
+    except UnreachableError:
+        assert fault in STOPS
+        return
+    assert ended.cause is Cause.FINISHED or (ended.cause in LATENESS and fault in STOPS), ended.words
+    check_log(ended.ticks)
+    check_rest(ended, witness)
+
+
+@pytest.mark.parametrize(
+    ("faults", "rules", "cause"),
+    [
+        (Faults(silence=0.1), Rules(), Cause.LATE),
+        (Faults(loss=0.5), Rules(in_a_row=1000, jump=1000), Cause.OFTEN_LATE),
+        (Faults(jitter=0.02), Rules(in_a_row=1000, of_last_500=400, jump=1000), Cause.OLD),
+        (Faults(silence=0.1), Rules(in_a_row=1000, of_last_500=501), Cause.JUMP),
+    ],
+    ids=lambda value: value.name if isinstance(value, Cause) else "",
+)
+def test_each_rule_about_time_stops_by_itself(faults, rules, cause):
+    ended, witness = lived(BALL, faults, RUN, rules=rules, steps=600)
+    assert ended.cause is cause and cause.words in ended.words
+    check_log(ended.ticks)
+    check_rest(ended, witness)
+
+
+def test_the_docs_have_every_exit_code():
+    """The table of docs/deploy.md against the causes."""
+    section = DOCS.read_text().split("## What stops it")[1].split("\n\n| on the line")[0]
+    rows = [row.split("|") for row in section.splitlines() if row.startswith("| ")]
+    codes = [int(code) for row in rows for code in row[-2].split(",") if code.strip().isdigit()]
+    assert sorted(codes) == sorted([2, *(cause.code for cause in Cause if cause is not Cause.FINISHED)])
 
 
 @pytest.mark.parametrize(

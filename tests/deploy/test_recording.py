@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from spota.deploy.emulator import drawn_domain, emulator
-from spota.deploy.mission import Mission
 from spota.deploy.log import Ticks
+from spota.deploy.mission import Mission
 from spota.deploy.phases import CALIBRATION, PLACEMENT, RUN
 from spota.deploy.recording import free_rows, write_recording
 from spota.deploy.rules import Rules

@@ -23,7 +23,6 @@ from spota.files.atomic import write_atomically, write_json
 from spota.runs.directory import new_directory
 from spota.text import percent
 
-
 ANSWERS = {
     "covered": "As far as the recording tells, the certificate speaks of this machine:",
     "not covered": "The certificate is VOID for this machine:",

@@ -14,9 +14,9 @@ from spota.sim import table_file
 from spota.sim.env import Platform
 
 EMULATED = {
-    "seed": int, "nominal": int, "domain": str, "noise": int, "encoder": float, "filter": float, "backlash": float, "coulomb": float,
-    "jitter": float, "loss": float, "duplicates": float, "reordering": float, "corruption": float, "silence": float,
-    "hang": float, "during": str, "after": float,
+    "seed": int, "nominal": int, "domain": str, "noise": int, "encoder": float, "filter": float, "backlash": float,
+    "coulomb": float, "jitter": float, "loss": float, "duplicates": float, "reordering": float, "corruption": float,
+    "silence": float, "hang": float, "during": str, "after": float,
 }  # fmt: skip
 """The options of emulator://ENV?seed=3&loss=0.01, those of `spota emulate`."""
 

@@ -79,8 +79,8 @@ def _beside(earned: Earnings, env: Platform, certificate: Certificate) -> list[s
     if own is None or not own.in_range:
         return [f"The certificate has no bound on the return. {loss}"]
     promise = (
-        f"The certificate promises at least {figure(own.mean_lower)} in {env.max_steps} steps on average over machines, "
-        f"and {figure(own.worst_lower)} in the worst {percent(own.worst_share)}."
+        f"The certificate promises at least {figure(own.mean_lower)} in {env.max_steps} steps on average over "
+        f"machines, and {figure(own.worst_lower)} in the worst {percent(own.worst_share)}."
     )
     if earned.episode is None:
         return [f"{promise} This run was shorter, and says nothing about that.", loss]
