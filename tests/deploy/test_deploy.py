@@ -242,9 +242,9 @@ def test_a_device_that_vanishes_is_lost_and_named(line):
     thread.start()
     seen: list[int] = []
 
-    def act(_: np.ndarray, into: np.ndarray) -> None:
+    def act(observation: np.ndarray, into: np.ndarray) -> None:
         into[:] = 0.0
-        seen.append(1)
+        seen.append(observation.size)
         if len(seen) == 120:  # 100 of which warm it up
             over.set()
             thread.join()
@@ -302,7 +302,7 @@ def test_an_emulated_machine_comes_from_a_table_of_ones_own(tmp_path):
     names = list(BALL.domain)
     rows = {name: np.full(3, row.nominal_value) for name, row in BALL.domain.items()}
     rows["ball_mass"] = np.array([0.011, 0.012, 0.013])
-    np.savez(tmp_path / "rows.npz", **rows)
+    np.savez(tmp_path / "rows.npz", allow_pickle=False, **rows)
     found = emulated(parse(f"emulator://ball-balancer?seed=1&domain={tmp_path / 'rows.npz'}"), BALL)
     domain = found.device.drive.machine.domain
     assert list(domain) == names
@@ -314,7 +314,8 @@ def test_an_emulated_machine_comes_from_a_table_of_ones_own(tmp_path):
 
 
 def test_what_is_known_of_a_machine_comes_from_pairs_or_from_a_fit(tmp_path):
-    np.savez(tmp_path / "rows.npz", **{name: np.full(2, row.nominal_value) for name, row in BALL.domain.items()})
+    rows = {name: np.full(2, row.nominal_value) for name, row in BALL.domain.items()}
+    np.savez(tmp_path / "rows.npz", allow_pickle=False, **rows)
     found = measured((str(tmp_path / "rows.npz"), "ball_mass=0.02"), BALL)
     assert found == pytest.approx({**{n: row.nominal_value for n, row in BALL.domain.items()}, "ball_mass": 0.02})
     with pytest.raises(ValueError, match="write NAME=VALUE"):

@@ -259,6 +259,22 @@ def test_a_sensor_that_breaks_stops_the_run():
         check_rest(ended, witness)
 
 
+def test_a_noisy_sensor_alone_is_no_danger():
+    """One frame in ten shows the ball beyond the plate's edge, as noise may; five in a row are believed."""
+    for share, cause in ((1, Cause.FINISHED), (5, Cause.DANGER)):
+        made = emulator(BALL, drawn_domain(BALL, 0, nominal=True), Wear(noise=False))
+        machine, seen = made.device.drive.machine, []
+
+        def flicker(observation, into, machine=machine, seen=seen, share=share):
+            into[:] = 0.0
+            seen.append(observation)
+            machine.sensors._offset[2] = 0.16 - machine._ideal[2] if len(seen) % 10 < share else 0.0
+
+        ended = mission(BALL, flicker, place=None).session(VirtualLink(made)).run()
+        assert ended.cause is cause, ended.words
+        assert (ended.ticks["danger"][ended.ticks.answered] > 1).any()
+
+
 def test_danger_stops_before_the_ball_falls():
     push = lambda _, into: into.__setitem__(slice(None), 3.0)  # noqa: E731
     ended, witness = lived(BALL, Wear(noise=False), None, controller=push, place=None, steps=2000)

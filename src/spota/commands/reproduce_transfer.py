@@ -28,12 +28,12 @@ def reproduce_transfer(seed: int, quick: bool, given: Path | None, directory: Pa
             "study": "transfer",
             "seed": seed,
             "quick": quick,
-            "policies": {k: list(v) for k, v in policies.items()},
+            "policies": {env: {name: p.sha256 or "" for name, p in own.items()} for env, own in policies.items()},
         }
         with Run(directory / "trials", config, warn) as run:
             found = _tried(run, policies, quick, seed)
         within = {env: on_the_table(own["SPOTA"], seed) for env, own in policies.items()}
-    files = plots.save(transfer_figure(found), directory / "transfer")
+    files = plots.save(transfer_figure(found, list(sweeps.NAMES.values())), directory / "transfer")
     table = {env: on_table.to_dict() for env, on_table in within.items()}
     document = plain({"seed": seed, "quick": quick, "platforms": _document(found), "table": table})
     files.append(write_json(directory / "transfer.json", document))
@@ -76,7 +76,8 @@ def _tried(run: Run, policies: dict[str, dict[str, Deployable]], quick: bool, se
             continue
         say(f"{machine.env}, machine {machine.name}")
         tried = transfer.on_machine(run, machine, policies[machine.env], quick, seed, _tell)
-        found.setdefault(machine.env, {})[machine.name] = tried
+        by_policy = sorted(tried, key=lambda t: list(sweeps.NAMES.values()).index(t.planned.policy))
+        found.setdefault(machine.env, {})[machine.name] = by_policy
     return found
 
 

@@ -66,8 +66,9 @@ def trial(
     directory = out or Path("runs") / f"trial-{platform.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     rig = Rig(platform, _connector(parse(device), chosen, watchdog), rules, measured(known, platform))
     config = {
-        "env": platform.name, "device": device, "policies": list(policies), "seed": seed,
-        "repetitions": protocol.repetitions, "steps": protocol.steps, "known": list(known),
+        "env": platform.name, "device": device, "policies": {name: p.sha256 or "" for name, p in chosen.items()},
+        "seed": seed, "repetitions": protocol.repetitions, "steps": protocol.steps, "known": list(known),
+        "rules": vars(rules),
     }  # fmt: skip
     with resumable(directory), Run(directory, config, warn) as run:
         tried = make_trials(run, rig, chosen, protocol, seed=seed, tell=_tell)

@@ -30,6 +30,8 @@ class Deployable:
     """With the table of the run, if it is one."""
     contract: Contract
     controller: Controller
+    sha256: str | None = None
+    """Which policy it is; None for a controller."""
     certificate: Certificate | None = None
     """What was certified of this very policy."""
 
@@ -45,8 +47,9 @@ def deployable(source: str, env: str | None) -> Deployable:
         platform = _platform(file.parent, stored.contract, env)
         stored.contract.check(platform)
         name = file.parent.name if file.name == "policy.npz" else file.stem
-        certificate = _certificate(file.parent, fingerprint(stored))
-        return Deployable(name, source, platform, stored.contract, controller_of(stored, stored.contract), certificate)
+        controller, sha256 = controller_of(stored, stored.contract), fingerprint(stored)
+        certificate = _certificate(file.parent, sha256)
+        return Deployable(name, source, platform, stored.contract, controller, sha256, certificate)
     if env is None:
         raise ValueError(
             f"{source} is no run, policy file or ONNX file, and a controller needs --env, e.g. --env cart-pole."
@@ -63,9 +66,10 @@ def _exported(path: Path, env: str | None) -> Deployable:
     controller.contract.check(platform)
     values = parse_json(controller.papers.get("spota.certificate", "null"), f"The certificate of {path}")
     certificate = None if values is None else Certificate.from_dict(values, f"The certificate of {path}")
-    if certificate and certificate.policy_sha256 != fingerprint(policies.find(path, platform)):
+    sha256 = fingerprint(policies.find(path, platform))
+    if certificate and certificate.policy_sha256 != sha256:
         certificate = None
-    return Deployable(path.stem, str(path), platform, controller.contract, controller, certificate)
+    return Deployable(path.stem, str(path), platform, controller.contract, controller, sha256, certificate)
 
 
 def _platform(directory: Path, contract: Contract, env: str | None) -> Platform:
