@@ -86,7 +86,7 @@ def deploy(
     again = command("deploy", policy, "--device", device)
     recording = write_recording(directory / "recording.npz", ended, chosen.env, f"spota deploy, {device}")
     if applies and chosen.certificate and ended.ticks.answered.size:
-        about = replace(about, notes=(*about.notes, _asked(chosen, recording)))
+        about = replace(about, notes=(_asked(chosen, recording), *about.notes))
     write_json(directory / "deploy.json", {"policy": policy, "device": device, **about.to_dict()})
     from spota.deploy.page import deployment_page  # slow to import
 

@@ -44,7 +44,7 @@ def emulate(
     seconds: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="(default: until Ctrl-C)")] = None,
     json: bool = False,
 ) -> None:
-    """Be a device: a machine of a table, in real time, with wear and faults that simulators leave out.
+    """Be a device: a machine from the table, in real time, with wear and faults that simulators leave out.
 
     It answers `spota deploy` and `spota trial`, to one controller at a time, and only on this machine.
 

@@ -6,7 +6,7 @@ and with the certificate's mean over many simulated machines it gives the mean o
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +51,8 @@ class OnTheTable:
         if self.certified is None or not self.certified.in_range:
             return None
         change, error = self.difference
-        middle, half = self.certified.mean + change, stats.t.ppf((1 + CONFIDENCE) / 2, self.line.size - 1) * error
-        return middle - half, middle + half
+        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, self.line.size - 1)) * error
+        return self.certified.mean + change - half, self.certified.mean + change + half
 
     @property
     def holds(self) -> bool | None:
@@ -101,7 +101,7 @@ def on_the_table(policy: Deployable, seed: int = 0, machines: int = MACHINES) ->
     return OnTheTable(np.array(line), _simulated(policy, domains, numbers), certified)
 
 
-def _simulated(policy: Deployable, domains: list[Mapping[str, float]], numbers: range) -> np.ndarray:
+def _simulated(policy: Deployable, domains: Sequence[Mapping[str, float]], numbers: range) -> np.ndarray:
     columns = {name: jnp.asarray([domain[name] for domain in domains], jnp.float32) for name in domains[0]}
     keys = jax.vmap(jax.random.key)(jnp.asarray(numbers))[:, None]
     return rollout.returns(policy.env, policies.find(policy.source, policy.env), columns, keys).returns[:, 0]
