@@ -1,7 +1,9 @@
 """Every fault in every phase, on a virtual clock: carry on or stop safely, as docs/deploy.md says."""
 
+import gc
 import os
 import signal
+import tracemalloc
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -303,6 +305,26 @@ def test_the_command_grows_from_zero_and_stays_within_our_own_limit():
     assert sent[0].tolist() == [0.0, 0.0]
     assert sent[25].tolist() == pytest.approx([0.5, -0.5], rel=1e-6)  # half of the ramp, 20 % of 5 V
     assert sent[55].tolist() == [1.0, -1.0]
+
+
+def test_the_loop_keeps_no_memory_and_collects_no_garbage():
+    """Between two moments of a run, a thousand ticks apart, almost nothing is left behind."""
+    made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))
+    own, kept, collecting = CONTROLLERS[BALL.name], [], []
+
+    def act(observation: np.ndarray, into: np.ndarray) -> None:
+        own(observation, into)
+        if tracemalloc.is_tracing():
+            kept.append(tracemalloc.get_traced_memory()[0])
+            collecting.append(gc.isenabled())
+
+    session = mission(BALL, act, steps=1300).session(VirtualLink(made))
+    tracemalloc.start()
+    ended = session.run()
+    tracemalloc.stop()
+    assert ended.cause is Cause.FINISHED
+    assert kept[-1] - kept[-1001] < 60_000  # a thousand numbers in these two lists, and nothing else
+    assert not any(collecting) and gc.isenabled()
 
 
 def test_a_second_controller_is_refused_and_the_first_goes_on():
