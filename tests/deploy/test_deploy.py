@@ -333,3 +333,5 @@ def test_a_policy_runs_over_every_line(served, scheme, tmp_path, capsys):
         capsys,
     )
     assert code == 0 and told["steps"] == 40, told["words"]
+    assert bool(told["delay"]) == (scheme != "quarc")  # the bare protocol has no echoes
+    assert any("delay is not known" in note for note in told["notes"]) == (scheme == "quarc")

@@ -10,9 +10,14 @@ import pytest
 from spota import policies
 from spota.certify.certificate import Certificate, Performance
 from spota.cli import main
+from spota.deploy.aftermath import aftermath
 from spota.deploy.earnings import Earnings, about_return, seen_share
+from spota.deploy.emulator import drawn_domain, emulator
 from spota.deploy.judgement import Judgement
+from spota.deploy.mission import Mission
+from spota.deploy.page import deployment_page
 from spota.deploy.sources import deployable
+from spota.deploy.virtual import VirtualLink
 from spota.envs import make
 from spota.envs.cart_pole import NOISE, Q
 from spota.runs import exporting
@@ -79,6 +84,15 @@ def test_a_certified_run_is_told_what_its_certificate_says(tmp_path, capsys):
         notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
         assert "the certificate assumed 0 to 30" in notes and "says nothing about that" in notes
         assert "could not be asked" in notes  # a tenth of a second says nothing about a machine
+
+
+def test_a_page_says_when_the_certificate_is_void():
+    made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))
+    ended = Mission(BALL, deployable("pd", BALL.name).controller, 20, checking=0.1).session(VirtualLink(made)).run()
+    about = aftermath(ended, BALL, 20, None)
+    assert "void here" not in deployment_page(about, ended.ticks, "pd", "again")
+    page = deployment_page(replace(about, covered="not covered"), ended.ticks, "pd", "again")
+    assert "its certificate is void here" in page and 'data-status="void"' in page
 
 
 def test_a_certificate_of_another_policy_is_not_told(tmp_path):

@@ -86,7 +86,8 @@ def deploy(
     again = command("deploy", policy, "--device", device)
     recording = write_recording(directory / "recording.npz", ended, chosen.env, f"spota deploy, {device}")
     if applies and chosen.certificate and ended.ticks.answered.size:
-        about = replace(about, notes=(_asked(chosen, recording), *about.notes))
+        covered, words = _asked(chosen, recording)
+        about = replace(about, covered=covered, notes=(words, *about.notes))
     write_json(directory / "deploy.json", {"policy": policy, "device": device, **about.to_dict()})
     from spota.deploy.page import deployment_page  # slow to import
 
@@ -99,16 +100,16 @@ def deploy(
     sys.exit(about.exit_code)
 
 
-def _asked(chosen: Deployable, recording: Path) -> str:
-    """Whether the certificate's table covers the machine that was recorded, in words."""
+def _asked(chosen: Deployable, recording: Path) -> tuple[str | None, str]:
+    """Whether the certificate's table covers the machine that was recorded, and that in words."""
     from spota.fit import covering  # slow to import
     from spota.fit.recording_file import read
 
     try:
         found = covering.applies(jax.random.key(0), chosen.env, [read(recording, chosen.env)])
     except ValueError as error:
-        return f"Whether the certificate speaks of this machine could not be asked: {error}"
-    return f"{ANSWERS[found.answer]} {found.why}."
+        return None, f"Whether the certificate speaks of this machine could not be asked: {error}"
+    return found.answer, f"{ANSWERS[found.answer]} {found.why}."
 
 
 def _tell(about: Aftermath, directory: Path) -> None:

@@ -57,6 +57,8 @@ class Aftermath:
     """The delays that the certificate drew [steps]."""
     notes: tuple[str, ...]
     """What that means, in sentences."""
+    covered: str | None = None
+    """Whether the certificate's table covers this machine, as `spota applies` says; None if nobody asked."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -67,11 +69,12 @@ def aftermath(ended: Ended, env: Platform, steps: int, certificate: Certificate 
     """All figures of a run."""
     ticks = ended.ticks
     rows = ticks.answered
-    delays = ticks.delays()
+    delays = ticks.delays() if ended.echoes else np.zeros(0, int)
     earned = earnings(ended, env)
     domain = certificate.domain if certificate else {name: p.to_dict() for name, p in env.domain.items()}
     assumed = _assumed(domain)
-    notes = [*_about_delay(delays, assumed, certificate), *about_return(earned, env, certificate)]
+    about = [*_about_delay(delays, assumed, certificate), *about_return(earned, env, certificate)]
+    notes = about if rows.size else []
     during = ticks["phase"] == PHASES.index("run")
     return Aftermath(
         cause=ended.cause.name.lower(),
@@ -84,7 +87,7 @@ def aftermath(ended: Ended, env: Platform, steps: int, certificate: Certificate 
         measured_dt=ended.measured_dt,
         late=int((during & ~ticks["arrived"]).sum()),
         missed=int(ticks["missed"][rows].sum()),
-        in_time=_in_time(ticks, rows),
+        in_time=_in_time(ticks, rows, delays),
         watchdog=int(ticks["watchdog"][rows].sum()),
         age=_percentiles(ticks["age"][rows]),
         work=_percentiles(ticks["work"][rows]),
@@ -105,14 +108,17 @@ def _rate(ticks: Ticks, rows: np.ndarray) -> float:
     return float(frames / seconds) if seconds > 0 else 0.0
 
 
-def _in_time(ticks: Ticks, rows: np.ndarray) -> float:
-    """Of all steps of the device in the run, those before whose end the answer to their frame had acted."""
+def _in_time(ticks: Ticks, rows: np.ndarray, delays: np.ndarray) -> float:
+    """Of all steps of the device in the run, those before whose end the answer to their frame had acted.
+
+    Of a device without echoes, the share of its steps whose frames came in time and were answered.
+    """
     if rows.size < 2:
         return 0.0
-    delays = ticks.delays()
-    fastest = delays.min() if delays.size else 0
+    if not delays.size:
+        return float(rows.size / (ticks["phase"] == PHASES.index("run")).sum())
     steps = int(ticks["seq"][rows[-1]] - ticks["seq"][rows[0]]) + 1
-    return min(1.0, float((delays == fastest).sum() / steps))
+    return min(1.0, float((delays == delays.min()).sum() / steps))
 
 
 def _percentiles(values: np.ndarray) -> dict[str, float]:
@@ -130,8 +136,10 @@ def _assumed(domain: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _about_delay(delays: np.ndarray, assumed: tuple[float, float] | None, certificate: Certificate | None) -> list[str]:
-    if not delays.size or assumed is None:
+    if assumed is None:
         return []
+    if not delays.size:
+        return ["The device does not say which command acted when, so its delay is not known."]
     middle, most, (low, high) = float(np.median(delays)), int(delays.max()), assumed
     who = "the certificate" if certificate else "the platform's table"
     said = f"Commands acted after {middle:g} steps (median; {most} at most); {who} assumed {low:g} to {high:g}."

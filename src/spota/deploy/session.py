@@ -42,6 +42,8 @@ class Ended:
     """The domain's parameters, as far as they were measured; the others are nominal."""
     zero: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """What was subtracted from the measurements in the end."""
+    echoes: bool = True
+    """Whether the device says which command acted."""
 
 
 class Session:
@@ -214,4 +216,5 @@ class Session:
         if cause is Cause.FINISHED:
             words = "It ran to its end, and was stopped safely."
         measured = checks.measured_dt if checks else 0.0
-        return Ended(cause, at, words, self._log.cut(), measured, dict(self._judgement.domain), self._zero.copy())
+        known, echoes = dict(self._judgement.domain), not self._link.lock_step
+        return Ended(cause, at, words, self._log.cut(), measured, known, self._zero.copy(), echoes)
