@@ -16,6 +16,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     iteration,
     learning,
     loop,
+    machines,
     recordings,
     references,
     robustness,
@@ -31,7 +32,7 @@ from benchmarks import memory as memory_worth  # noqa: E402
 
 Benchmark = Literal[
     "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "loop",
-    "cluster", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
+    "cluster", "machines", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
 ]  # fmt: skip
 USUAL: tuple[Benchmark, ...] = ("rollout", "sweep", "profile", "training")
 
@@ -44,6 +45,7 @@ def main(
     seeds: tuple[int, ...] = (),
     presets: tuple[str, ...] = (),
     policy: str | None = None,
+    runs: tuple[str, ...] = (),
     on: str | None = None,
     memory: int | None = None,
     recurrent: int | None = None,
@@ -56,12 +58,13 @@ def main(
         limit: Seconds that Stable-Baselines3 may train in `training`.
         platforms: Those of `learning`, `memory`, `recordings`, `effort`, `rows`, `yardstick`, `truth`, `steady`, e.g.
             --platforms qube.
-        seeds: The seeds of `learning`, `memory`, `truth` and `steady`; by default, those that the docs have.
+        seeds: Of `learning`, `machines`, `memory`, `truth` and `steady`; by default, those that the docs have.
         policy: The controller that `steady` assesses; the policy of a run of `truth` by default.
         on: Let workers make the trainings of `learning`, e.g. --on ray.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
         memory: Let all policies of `truth` act on their last N observations and actions.
         recurrent: Give all policies of `truth` so many units that remember.
+        runs: The certified runs of `machines`.
     """
     remembered = {name: n for name, n in (("memory", memory), ("recurrent", recurrent)) if n is not None}
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
@@ -74,6 +77,7 @@ def main(
         "truth": lambda: truth.main(platforms, presets or ("quick",), seeds, remembered),
         "steady": lambda: steady.main(platforms, presets, seeds, policy),
     }
+    run |= {"machines": lambda: machines.main(runs, seeds)}
     run |= {"training": lambda: training.main(limit), "cluster": _cluster}
     run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS, on)}
     for name in names:

@@ -216,8 +216,8 @@ def test_gymnasiums_pendulum_of_mujoco_is_sound(capsys):
 
 def test_every_example_is_run():
     tested = set(re.findall(r'"(\w+\.py)"\), run_name', Path(__file__).read_text()))
-    needs_torch = {"sb3_cart_pole.py"}  # `tests/policies/test_sb3.py` runs it
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == tested | needs_torch
+    elsewhere = {"sb3_cart_pole.py", "device.py"}  # tests/policies/test_sb3.py, tests/deploy/test_docs_devices.py
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == tested | elsewhere
 
 
 @pytest.mark.slow

@@ -1,11 +1,13 @@
 """`spota deploy` and `spota emulate` as people run them: two processes on loopback, and one on a virtual clock."""
 
+import ctypes
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -16,11 +18,19 @@ from onnx import TensorProto, helper, numpy_helper
 
 from spota import policies
 from spota.cli import main
+from spota.deploy.addresses import parse
+from spota.deploy.connect import connected, emulated
 from spota.deploy.emulator import drawn_domain, emulator
 from spota.deploy.introduction import Introduction
 from spota.deploy.live import LivePage
+from spota.deploy.mission import Mission, gentle
 from spota.deploy.onnx import CONTRACT, OnnxController
 from spota.deploy.phases import RUN
+from spota.deploy.quarc_serving import QuarcServer
+from spota.deploy.rules import Rules
+from spota.deploy.serving import UdpWire, serve
+from spota.deploy.sources import measured
+from spota.deploy.supervisor import Cause
 from spota.envs import make
 from spota.policies.contract import Contract
 
@@ -184,8 +194,11 @@ def test_a_host_that_is_killed_leaves_a_device_that_stops_by_itself(served, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)]
+)
 def test_two_processes_and_a_signal(tmp_path, number, code):
+    """SIGKILL: nobody says good-bye; the device's own process shows that it rests, and lets the next one in."""
     python = [sys.executable, "-m", "spota.cli"]
     listening = ["emulate", BALL.name, "--nominal", "--listen", "udp://127.0.0.1:0", "--page", "0", "--json"]
     device = subprocess.Popen([*python, *listening], stdout=subprocess.PIPE, text=True, env=os.environ)
@@ -201,14 +214,112 @@ def test_two_processes_and_a_signal(tmp_path, number, code):
         host.send_signal(number)
         said, _ = host.communicate(timeout=120)
         assert host.returncode == code
-        assert "Stopped safely in the phase run" in said
-        last = news(told["page"])
+        told_why = number != signal.SIGKILL
+        assert ("Stopped safely in the phase run" in said) == told_why
+        deadline = time.monotonic() + 60
+        while (last := news(told["page"]))["words"] != "no controller" and time.monotonic() < deadline:
+            time.sleep(0.1)
         assert last["words"] == "no controller" and last["command"] == [0.0, 0.0]
-        assert (out / "recording.npz").exists()
+        assert (out / "recording.npz").exists() == told_why
     finally:
         host.kill()
         device.terminate()
-        device.wait()
+        device.communicate()
+
+
+@pytest.mark.parametrize("line", ["udp", "quarc"])
+def test_a_device_that_vanishes_is_lost_and_named(line):
+    """The device's side of the line is closed in the middle of the run."""
+    made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))
+    over = threading.Event()
+    if line == "quarc":
+        server = QuarcServer(made, parse("quarc://127.0.0.1:0"))
+        run, close, address = lambda: server.serve(over.is_set), server.close, parse(f"quarc://127.0.0.1:{server.port}")
+    else:
+        wire = UdpWire(parse("udp://127.0.0.1:0"))
+        run, close, address = lambda: serve(made, wire, over.is_set), wire.close, parse(f"udp://127.0.0.1:{wire.port}")
+    thread = threading.Thread(target=run)
+    thread.start()
+    seen: list[int] = []
+
+    def act(observation: np.ndarray, into: np.ndarray) -> None:
+        into[:] = 0.0
+        seen.append(observation.size)
+        if len(seen) == 120:  # 100 of which warm it up
+            over.set()
+            thread.join()
+            close()
+
+    try:
+        link = connected(address, BALL, Contract.of(BALL), insist=True)
+        ended = Mission(BALL, act, 10_000, gentle(Rules(rate=1e3)), checking=0.1).session(link).run()
+    finally:
+        over.set()
+        thread.join()
+    assert ended.cause is Cause.LOST and ended.phase == RUN and ended.cause.code == 27
+    assert "the device was lost" in ended.words and ended.ticks.lost == 0
+
+
+def test_real_time_that_is_refused_is_said_in_words(monkeypatch, tmp_path, capsys):
+    """Nobody's fault: the run goes on at ordinary priority, and says so."""
+
+    def refuse(*_) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    class Library:
+        def mlockall(self, _: int) -> int:
+            ctypes.set_errno(12)
+            return -1
+
+        def munlockall(self) -> int:
+            return 0
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Library())
+    with pytest.raises(SystemExit) as end:
+        main(
+            [
+                "deploy",
+                "pd",
+                "--env",
+                BALL.name,
+                "--device",
+                VIRTUAL,
+                "--steps",
+                "5",
+                "--realtime",
+                "--out",
+                str(tmp_path / "d"),
+            ]
+        )
+    said = " ".join(capsys.readouterr().err.split())
+    assert end.value.code == 0
+    assert "SCHED_FIFO was refused (Operation not permitted)" in said and "locked memory was refused" in said
+
+
+def test_an_emulated_machine_comes_from_a_table_of_ones_own(tmp_path):
+    """Rows of a fit, for example: the device is one of them."""
+    names = list(BALL.domain)
+    rows = {name: np.full(3, row.nominal_value) for name, row in BALL.domain.items()}
+    rows["ball_mass"] = np.array([0.011, 0.012, 0.013])
+    np.savez(tmp_path / "rows.npz", allow_pickle=False, **rows)
+    found = emulated(parse(f"emulator://ball-balancer?seed=1&domain={tmp_path / 'rows.npz'}"), BALL)
+    domain = found.device.drive.machine.domain
+    assert list(domain) == names
+    assert min(abs(domain["ball_mass"] - mass) for mass in rows["ball_mass"]) < 1e-8
+    command = [sys.executable, "-m", "spota.cli", "emulate", BALL.name, "--domain", str(tmp_path / "rows.npz")]
+    command += ["--listen", "udp://127.0.0.1:0", "--seconds", "0.01", "--json"]
+    told = json.loads(subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True).stdout)
+    assert "rows.npz" in told["about"]
+
+
+def test_what_is_known_of_a_machine_comes_from_pairs_or_from_a_fit(tmp_path):
+    rows = {name: np.full(2, row.nominal_value) for name, row in BALL.domain.items()}
+    np.savez(tmp_path / "rows.npz", allow_pickle=False, **rows)
+    found = measured((str(tmp_path / "rows.npz"), "ball_mass=0.02"), BALL)
+    assert found == pytest.approx({**{n: row.nominal_value for n, row in BALL.domain.items()}, "ball_mass": 0.02})
+    with pytest.raises(ValueError, match="write NAME=VALUE"):
+        measured(("no-such-fit",), BALL)
 
 
 @pytest.mark.parametrize("scheme", ["udp", "serial", "quarc"])
@@ -222,3 +333,5 @@ def test_a_policy_runs_over_every_line(served, scheme, tmp_path, capsys):
         capsys,
     )
     assert code == 0 and told["steps"] == 40, told["words"]
+    assert bool(told["delay"]) == (scheme != "quarc")  # the bare protocol has no echoes
+    assert any("delay is not known" in note for note in told["notes"]) == (scheme == "quarc")

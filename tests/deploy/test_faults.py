@@ -1,8 +1,11 @@
 """Every fault in every phase, on a virtual clock: carry on or stop safely, as docs/deploy.md says."""
 
+import gc
 import os
 import signal
+import tracemalloc
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +14,10 @@ from spota import policies
 from spota.deploy.emulator import Emulator, drawn_domain, emulator
 from spota.deploy.faults import Faults
 from spota.deploy.inference import Controller, controller_of
+from spota.deploy.links import UnreachableError
 from spota.deploy.log import Ticks
 from spota.deploy.mission import Mission
-from spota.deploy.phases import CALIBRATION, CHECKS, PHASES, PLACEMENT, RUN, STOP
+from spota.deploy.phases import CALIBRATION, CHECKS, IDLE, PHASES, PLACEMENT, RUN, STOP
 from spota.deploy.rules import Rules
 from spota.deploy.session import Ended
 from spota.deploy.supervisor import Cause
@@ -25,6 +29,7 @@ from spota.policies.contract import Contract
 BALL, CART = make("ball-balancer"), make("cart-pole")
 CONTROLLERS = {env.name: controller_of(policies.own_controller(env), Contract.of(env)) for env in (BALL, CART)}
 WATCHDOG = 3 * 2_000_000
+DOCS = Path(__file__).parent.parent.parent / "docs" / "deploy.md"
 
 CARRIES_ON = {
     "encoder": Wear(encoder=1.0, noise=False),
@@ -153,6 +158,44 @@ def test_what_is_bearable_is_borne_in_every_phase_of_the_cart(fault, phase):
     check_rest(ended, witness)
 
 
+@pytest.mark.parametrize("fault", {**STOPS, **CARRIES_ON})
+def test_faults_before_the_first_command_are_outlived_or_refused(fault):
+    """Idle: a hello is repeated, and whoever hears no answer goes away; nothing has moved."""
+    try:
+        ended, witness = lived(BALL, {**STOPS, **CARRIES_ON}[fault], IDLE, steps=20)
+    except UnreachableError:
+        assert fault in STOPS
+        return
+    assert ended.cause is Cause.FINISHED or (ended.cause in LATENESS and fault in STOPS), ended.words
+    check_log(ended.ticks)
+    check_rest(ended, witness)
+
+
+@pytest.mark.parametrize(
+    ("faults", "rules", "cause"),
+    [
+        (Faults(silence=0.1), Rules(), Cause.LATE),
+        (Faults(loss=0.5), Rules(in_a_row=1000, jump=1000), Cause.OFTEN_LATE),
+        (Faults(jitter=0.02), Rules(in_a_row=1000, of_last_500=400, jump=1000), Cause.OLD),
+        (Faults(silence=0.1), Rules(in_a_row=1000, of_last_500=501), Cause.JUMP),
+    ],
+    ids=lambda value: value.name if isinstance(value, Cause) else "",
+)
+def test_each_rule_about_time_stops_by_itself(faults, rules, cause):
+    ended, witness = lived(BALL, faults, RUN, rules=rules, steps=600)
+    assert ended.cause is cause and cause.words in ended.words
+    check_log(ended.ticks)
+    check_rest(ended, witness)
+
+
+def test_the_docs_have_every_exit_code():
+    """The table of docs/deploy.md against the causes."""
+    section = DOCS.read_text().split("## What stops it")[1].split("\n\n| on the line")[0]
+    rows = [row.split("|") for row in section.splitlines() if row.startswith("| ")]
+    codes = [int(code) for row in rows for code in row[-2].split(",") if code.strip().isdigit()]
+    assert sorted(codes) == sorted([2, *(cause.code for cause in Cause if cause is not Cause.FINISHED)])
+
+
 @pytest.mark.parametrize(
     "fault", [Faults(silence=60.0), Faults(hang=60.0), Faults(loss=1.0)], ids=lambda f: str(f.loss)
 )
@@ -218,6 +261,22 @@ def test_a_sensor_that_breaks_stops_the_run():
         check_rest(ended, witness)
 
 
+def test_a_noisy_sensor_alone_is_no_danger():
+    """One frame in ten shows the ball beyond the plate's edge, as noise may; five in a row are believed."""
+    for share, cause in ((1, Cause.FINISHED), (5, Cause.DANGER)):
+        made = emulator(BALL, drawn_domain(BALL, 0, nominal=True), Wear(noise=False))
+        machine, seen = made.device.drive.machine, []
+
+        def flicker(observation, into, machine=machine, seen=seen, share=share):
+            into[:] = 0.0
+            seen.append(observation)
+            machine.sensors._offset[2] = 0.16 - machine._ideal[2] if len(seen) % 10 < share else 0.0
+
+        ended = mission(BALL, flicker, place=None).session(VirtualLink(made)).run()
+        assert ended.cause is cause, ended.words
+        assert (ended.ticks["danger"][ended.ticks.answered] > 1).any()
+
+
 def test_danger_stops_before_the_ball_falls():
     push = lambda _, into: into.__setitem__(slice(None), 3.0)  # noqa: E731
     ended, witness = lived(BALL, Wear(noise=False), None, controller=push, place=None, steps=2000)
@@ -246,6 +305,26 @@ def test_the_command_grows_from_zero_and_stays_within_our_own_limit():
     assert sent[0].tolist() == [0.0, 0.0]
     assert sent[25].tolist() == pytest.approx([0.5, -0.5], rel=1e-6)  # half of the ramp, 20 % of 5 V
     assert sent[55].tolist() == [1.0, -1.0]
+
+
+def test_the_loop_keeps_no_memory_and_collects_no_garbage():
+    """Between two moments of a run, a thousand ticks apart, almost nothing is left behind."""
+    made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))
+    own, kept, collecting = CONTROLLERS[BALL.name], [], []
+
+    def act(observation: np.ndarray, into: np.ndarray) -> None:
+        own(observation, into)
+        if tracemalloc.is_tracing():
+            kept.append(tracemalloc.get_traced_memory()[0])
+            collecting.append(gc.isenabled())
+
+    session = mission(BALL, act, steps=1300).session(VirtualLink(made))
+    tracemalloc.start()
+    ended = session.run()
+    tracemalloc.stop()
+    assert ended.cause is Cause.FINISHED
+    assert kept[-1] - kept[-1001] < 60_000  # a thousand numbers in these two lists, and nothing else
+    assert not any(collecting) and gc.isenabled()
 
 
 def test_a_second_controller_is_refused_and_the_first_goes_on():

@@ -119,15 +119,21 @@ def is_good_command(data: bytes) -> bool:
     return zlib.crc32(data[:-4]) == struct.unpack("<I", data[-4:])[0] and np.isfinite(value)
 
 
+def is_good_sensor(data: bytes) -> bool:
+    """By the words of the docs, too."""
+    whole = len(data) == 44 and data[:8] == b"SPTA" + bytes([1, 3, data[6], 4])
+    return whole and zlib.crc32(data[:-4]) == struct.unpack("<I", data[-4:])[0]
+
+
 def assault(n: int, seed: int) -> None:
-    """Throw n packets at a device and at a host; only good commands may reach the drive."""
+    """Throw n packets at a device and at a host; only good commands reach the drive, only good frames the policy."""
     random = np.random.default_rng(seed)
     device: Device = emulator(ENV, drawn_domain(ENV, 0, nominal=True)).device
     device.hear(0, "host", frames.signal_frame(frames.HELLO))
     outbox = frames.Outbox(frames.COMMAND, 1)
     sensor = frames.Outbox(frames.SENSOR, 4)
     inbox = frames.Inbox(frames.SENSOR, 4)
-    taken = 0
+    taken = seen = 0
     for i in range(n):
         good = [bytes(outbox.write(i + 1, i, i, np.array([1.0]), 4)), frames.signal_frame(frames.BUSY)]
         data = mutated(random, [*good, bytes(sensor.write(i + 1, i, i, np.ones(4)))])
@@ -138,9 +144,15 @@ def assault(n: int, seed: int) -> None:
             taken += 1
             assert is_good_command(data) or device.drive._wanted[0] == 0.0  # a hello or a good-bye sets it to rest
             assert abs(device.drive._wanted[0]) <= ENV.actions[0].high
-        received(inbox, data) if len(data) <= 1401 else None
-        frames.read_signal(data)
-    assert taken < n / 10
+        values = inbox.values.copy()
+        if received(inbox, data[:1401]):  # as much as a socket takes
+            seen += 1
+            assert is_good_sensor(data)
+        else:
+            assert (inbox.values == values).all() or np.isnan(values).any()
+        signal = frames.read_signal(data)
+        assert signal is None or zlib.crc32(data[:-4]) == struct.unpack("<I", data[-4:])[0]
+    assert 0 < taken < n / 10 and 0 < seen < n / 10
 
 
 def test_no_command_comes_from_a_bad_frame():

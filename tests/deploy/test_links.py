@@ -13,7 +13,8 @@ from spota.deploy.emulator import Emulator, drawn_domain, emulator
 from spota.deploy.hardware import hardware_of
 from spota.deploy.introduction import Introduction
 from spota.deploy.links import LostError, SerialLink, UdpLink
-from spota.deploy.quarc import QuarcLink
+from spota.deploy.quarc import Collector, QuarcLink
+from spota.deploy.quarc_serving import QuarcServer
 from spota.deploy.serving import UdpWire
 from spota.deploy.wear import Wear
 from spota.envs import make
@@ -132,6 +133,43 @@ def test_states_in_pieces_are_put_together_and_the_newest_counts():
     listener.close()
 
 
+@pytest.mark.parametrize("count", [1, 4, 8])
+def test_a_hundred_thousand_bytes_in_pieces_are_the_same_numbers(count):
+    """Whatever the pieces, the newest whole set is the one that NumPy reads there; NaN among them."""
+    random = np.random.default_rng(count)
+    stream = random.bytes(100_000 // (8 * count) * 8 * count)
+    wanted = np.frombuffer(stream, ">f8").astype(float).reshape(-1, count)
+    here, there = socket.socketpair()
+    there.setblocking(False)
+    collector, values, at = Collector(count), np.zeros(count), 0
+    while stream:
+        size = int(random.integers(1, 100))
+        here.sendall(stream[:size])
+        stream = stream[size:]
+        sets = collector.fill(there)
+        if sets:
+            collector.take(sets, values)
+            at += sets
+            assert values.tobytes() == wanted[at - 1].tobytes()
+    assert at == len(wanted)
+    here.close()
+    there.close()
+
+
+def test_the_bare_protocol_takes_no_nonsense_as_a_command(served):
+    made = emulator(ENV, drawn_domain(ENV, 0, nominal=True), watchdog=False)
+    address = served(made, "quarc")
+    line = socket.create_connection((address.place, address.port))
+    line.settimeout(PATIENCE)
+    for volts, wanted in ((2.0, 2.0), (np.nan, 2.0), (np.inf, 2.0), (1e30, ENV.actions[0].high)):
+        line.sendall(np.array([volts], ">f8").tobytes())
+        answer = b""
+        while len(answer) < 32:
+            answer += line.recv(32 - len(answer))
+        assert made.device.drive._wanted.tolist() == [wanted]
+    line.close()
+
+
 def test_addresses():
     assert parse("udp://127.0.0.1:9095") == Address("udp", "127.0.0.1", 9095)
     assert parse("quarc://lab").port == 9095
@@ -146,3 +184,7 @@ def test_listeners_stay_on_loopback_unless_told_otherwise():
     assert is_loopback("127.0.0.1") and is_loopback("localhost") and not is_loopback("0.0.0.0")
     with pytest.raises(ValueError, match="--anywhere"):
         UdpWire(parse("udp://0.0.0.0:0"))
+    with pytest.raises(ValueError, match="--anywhere"):
+        QuarcServer(device(), parse("quarc://0.0.0.0:0"))
+    wire = UdpWire(parse("udp://0.0.0.0:0"), anywhere=True)
+    wire.close()

@@ -1,5 +1,7 @@
 """The emulated machine against the simulator that it is made of, and its wear against what was asked for."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,13 +9,18 @@ import pytest
 
 from spota import policies
 from spota.deploy.drive import Drive
-from spota.deploy.emulator import drawn_domain
+from spota.deploy.emulator import drawn_domain, emulator
 from spota.deploy.inference import Remembered, controller_of
 from spota.deploy.introduction import Introduction
 from spota.deploy.judgement import Judgement
 from spota.deploy.machine import Machine
+from spota.deploy.mission import Mission
+from spota.deploy.phases import RUN
 from spota.deploy.physics import HostBody, PureBody
 from spota.deploy.plain import plain
+from spota.deploy.rules import Rules
+from spota.deploy.supervisor import Cause
+from spota.deploy.virtual import VirtualLink
 from spota.deploy.wear import Wear
 from spota.envs import make
 from spota.policies.architecture import Architecture, new_network
@@ -22,6 +29,7 @@ from spota.sim.acting import followed
 from spota.sim.rollout import pure
 
 NAMES = ("ball-balancer", "cart-pole", "qube")
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 RANDOM = np.random.default_rng(0)
 
 
@@ -177,6 +185,35 @@ def test_without_a_watchdog_the_last_command_stays_for_ever():
     for step in range(1000):
         drive.step(2_000_000 * step)
     assert drive.acting.tolist() == [1.0, 0.0]
+
+
+def test_a_mujoco_twin_is_a_machine_that_moves_like_ours():
+    """The example's model has the physics of our Cart-Pole: the same policy balances both alike, over the same line."""
+    pytest.importorskip("mujoco")
+    twin, env = make(f"{EXAMPLES / 'mujoco_cart_pole.py'}:env"), pure(make("cart-pole"))
+    domain = drawn_domain(env, 0, nominal=True)
+    regulator = policies.lqr(env)
+    both = [emulator(platform, domain, Wear(noise=False)) for platform in (twin, env)]
+    ours = both[1].device.drive.machine
+    ours.hold_at_start()
+    assert isinstance(ours.body, PureBody)
+    start = np.zeros(4)
+    both[0].device.drive.machine.body.observe(start)
+    ours.body.state[:] = [start[0], np.pi + start[1], start[2], start[3]]
+    ours.held, paths = False, []
+    for made in both:
+        link, act, into, path = VirtualLink(made), controller_of(regulator, Contract.of(env)), np.zeros(1), []
+        for _ in range(300):
+            assert link.receive(1.0)
+            act(link.inbox.values, into)
+            link.send(into, RUN)
+            path.append(link.inbox.values.copy())
+        paths.append(np.array(path))
+    assert np.abs(paths[0][0]).max() > 0.01  # it began away from rest
+    assert paths[0] == pytest.approx(paths[1], abs=5e-3)
+    mission = Mission(twin, controller_of(regulator, Contract.of(twin)), 200, Rules(), checking=0.1)
+    ended = mission.session(VirtualLink(emulator(twin, domain))).run()
+    assert ended.cause is Cause.FINISHED, ended.words
 
 
 def test_somebody_elses_simulator_is_a_machine_too():

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from spota.cli import main
+from spota.deploy import trial
 from spota.deploy.emulator import drawn_domain, emulator
 from spota.deploy.faults import Faults
+from spota.deploy.links import UnreachableError
 from spota.deploy.mission import Mission
 from spota.deploy.phases import PLACEMENT
 from spota.deploy.rules import Rules
@@ -56,6 +58,27 @@ def test_a_machine_that_spoils_every_attempt_costs_one_trial():
     tried = rig.tried(Planned("pd", None, 0), deployable("pd", "ball-balancer"), SHORT, lambda _: None)
     assert not tried.counts and len(tried.spoiled) == 3
     assert standings([tried])[0].trials == 0 and np.isnan(threshold([tried]))
+
+
+def test_a_device_that_is_gone_ends_the_protocol_and_spoils_nothing(tmp_path, monkeypatch):
+    """The cable is pulled after the first trial: the second is not written down, and made when the device is back."""
+    monkeypatch.setattr(trial, "AGAIN", 0.0)
+    made, there = emulator(BALL, drawn_domain(BALL, 0, nominal=True)), [True]
+
+    def connect() -> VirtualLink:
+        if not there[0]:
+            raise UnreachableError("udp://127.0.0.1:9 does not answer")
+        return VirtualLink(made)
+
+    rig, policies = Rig(BALL, connect, Rules()), {"pd": deployable("pd", "ball-balancer")}
+    protocol = Protocol((None,), 2, 20)
+    with pytest.raises(ValueError, match="does not answer"), Run(tmp_path / "t", {}) as run:
+        make_trials(run, rig, policies, protocol, seed=0, tell=lambda *_: there.__setitem__(0, False))
+    assert len(list((tmp_path / "t" / "trials").glob("trial-*.npz"))) == 1
+    there[0] = True
+    with Run(tmp_path / "t", {}) as run:
+        found = make_trials(run, rig, policies, protocol, seed=0)
+    assert [t.counts for t in found] == [True, True] and not any(t.spoiled for t in found)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """`spota deploy`: a policy on a machine, supervised, with a safe stop from anywhere."""
 
+import contextlib
 import sys
 import time
 from dataclasses import replace
@@ -22,6 +23,12 @@ from spota.files.atomic import write_atomically, write_json
 from spota.runs.directory import new_directory
 from spota.text import percent
 
+ANSWERS = {
+    "covered": "As far as the recording tells, the certificate speaks of this machine:",
+    "not covered": "The certificate is VOID for this machine:",
+    "unclear": "Whether the certificate speaks of this machine, the recording does not tell:",
+}
+
 
 def _default(words: str, metavar: str) -> Any:
     return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {words})")
@@ -38,7 +45,7 @@ def deploy(
     rules: Rules = Rules(),  # noqa: B008, frozen
     watchdog: bool = True,
     realtime: bool = False,
-    applies: bool = False,
+    applies: bool = True,
     out: Annotated[Path | None, _default("runs/deploy-ENV-TIME", "DIR")] = None,
     json: bool = False,
 ) -> None:
@@ -54,31 +61,33 @@ def deploy(
         env: The platform.
         steps: How long the policy acts.
         place: ball-balancer: bring the ball to the start point at this angle first.
-        known: Parameters of this machine that were measured, NAME=VALUE.
+        known: Parameters of this machine that were measured, NAME=VALUE, or the directory of a fit.
         rules: What stops the run, and how gently it begins.
         watchdog: Refuse a device that does not declare a watchdog of its own.
         realtime: Ask for SCHED_FIFO and locked memory.
-        applies: Ask the recording whether the table speaks of this machine, as `spota applies` does; takes a minute.
+        applies: Ask the recording whether the certificate speaks of this machine, as `spota applies` does, if there is
+            a certificate. It takes some seconds after the run.
         out: Where recording, figures and page go.
         json: Print one JSON document.
     """
     chosen = deployable(policy, env)
     address = parse(device)
-    mission = Mission(chosen.env, chosen.controller, steps or chosen.env.max_steps, rules, place)
     if steps is not None and steps < 1:
         raise ValueError(f"--steps {steps}: the policy must act for at least 1 step.")
+    mission = Mission(chosen.env, chosen.controller, steps or chosen.env.max_steps, rules, place)
+    given = measured(known, chosen.env)
     directory = new_directory(out or Path("runs") / f"deploy-{chosen.env.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     link = connected(address, chosen.env, chosen.contract, insist=not watchdog)
-    session = mission.session(link, measured(known))
-    with asked(realtime) as refused:
+    with asked(realtime) as refused, contextlib.closing(link):
         for words in refused:
             warn(words)
-        ended = session.run()
+        ended = mission.session(link, given).run()
     about = aftermath(ended, chosen.env, mission.steps, chosen.certificate)
     again = command("deploy", policy, "--device", device)
-    recording = write_recording(directory / "recording.npz", ended.ticks, chosen.env.name, f"spota deploy, {device}")
-    if applies:
-        about = replace(about, notes=(*about.notes, _asked(chosen, recording)))
+    recording = write_recording(directory / "recording.npz", ended, chosen.env, f"spota deploy, {device}")
+    if applies and chosen.certificate and ended.ticks.answered.size:
+        covered, words = _asked(chosen, recording)
+        about = replace(about, covered=covered, notes=(words, *about.notes))
     write_json(directory / "deploy.json", {"policy": policy, "device": device, **about.to_dict()})
     from spota.deploy.page import deployment_page  # slow to import
 
@@ -91,13 +100,16 @@ def deploy(
     sys.exit(about.exit_code)
 
 
-def _asked(chosen: Deployable, recording: Path) -> str:
-    """Whether the table covers the machine that was recorded, in a sentence."""
+def _asked(chosen: Deployable, recording: Path) -> tuple[str | None, str]:
+    """Whether the certificate's table covers the machine that was recorded, and that in words."""
     from spota.fit import covering  # slow to import
     from spota.fit.recording_file import read
 
-    found = covering.applies(jax.random.key(0), chosen.env, [read(recording, chosen.env)])
-    return f"Does the table cover this machine? The recording says: {found.answer}. {found.why}"
+    try:
+        found = covering.applies(jax.random.key(0), chosen.env, [read(recording, chosen.env)])
+    except ValueError as error:
+        return None, f"Whether the certificate speaks of this machine could not be asked: {error}"
+    return found.answer, f"{ANSWERS[found.answer]} {found.why}."
 
 
 def _tell(about: Aftermath, directory: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from spota.commands.output import print_json, say, warn
+from spota.commands.sources import OtherTable
 from spota.deploy.addresses import parse
 from spota.deploy.emulator import Emulator, drawn_domain, emulator
 from spota.deploy.faults import Faults
@@ -33,6 +34,7 @@ def emulate(
     nominal: bool = False,
     on: Annotated[Path | None, tyro.conf.arg(metavar="SET.json", help_behavior_hint="(default: none)")] = None,
     number: int = 0,
+    domain: OtherTable = None,
     wear: Annotated[Wear, tyro.conf.arg(name="")] = Wear(),  # noqa: B008, frozen
     faults: Annotated[Faults, tyro.conf.arg(name="")] = Faults(),  # noqa: B008, frozen
     watchdog: bool = True,
@@ -54,6 +56,7 @@ def emulate(
         nominal: The nominal machine instead.
         on: A machine from this file instead; `spota domains` writes one.
         number: Which machine of that file, from 0.
+        domain: Draw it from another table: with a fit, it is a machine that could have made the recordings.
         wear: What simulators leave out of a machine.
         faults: What goes wrong on the line.
         watchdog: Set the command to zero after three steps without one.
@@ -63,10 +66,11 @@ def emulate(
         seconds: Switch off after so long.
         json: Print one JSON document that says where it listens.
     """
-    platform = make(env)
-    domain = _domain_of(platform, on, number) if on else drawn_domain(platform, seed, nominal)
-    made = emulator(platform, domain, wear, faults, seed=seed, watchdog=watchdog)
-    about = f"number {number} of {on}" if on else "the nominal machine" if nominal else f"machine {seed} of the table"
+    platform = make(env, domain=domain)
+    machine = _domain_of(platform, on, number) if on else drawn_domain(platform, seed, nominal)
+    made = emulator(platform, machine, wear, faults, seed=seed, watchdog=watchdog)
+    which = "the nominal machine" if nominal else f"machine {seed}"
+    about = f"number {number} of {on}" if on else f"{which} of {domain or 'the table'}"
     sys.setswitchinterval(SWITCH)
     live = LivePage(made.device.drive.machine, about, page) if page is not None else None
     try:

@@ -10,6 +10,7 @@ from spota.deploy.trial import Tried
 from spota.deploy.trials import standings, threshold
 from spota.experiments import sweeps, transfer
 from spota.experiments.transfer_figure import transfer_figure
+from spota.experiments.transfer_table import on_the_table
 from spota.files.atomic import plain, write_json
 from spota.runs.directory import Run
 from spota.show import plots
@@ -27,13 +28,14 @@ def reproduce_transfer(seed: int, quick: bool, given: Path | None, directory: Pa
             "study": "transfer",
             "seed": seed,
             "quick": quick,
-            "policies": {k: list(v) for k, v in policies.items()},
+            "policies": {env: {name: p.sha256 or "" for name, p in own.items()} for env, own in policies.items()},
         }
         with Run(directory / "trials", config, warn) as run:
             found = _tried(run, policies, quick, seed)
-        within = {env: _within(own["SPOTA"], seed) for env, own in policies.items() if "SPOTA" in own}
-    files = plots.save(transfer_figure(found), directory / "transfer")
-    document = plain({"seed": seed, "quick": quick, "platforms": _document(found), "within": within})
+        within = {env: on_the_table(own["SPOTA"], seed) for env, own in policies.items()}
+    files = plots.save(transfer_figure(found, list(sweeps.NAMES.values())), directory / "transfer")
+    table = {env: on_table.to_dict() for env, on_table in within.items()}
+    document = plain({"seed": seed, "quick": quick, "platforms": _document(found), "table": table})
     files.append(write_json(directory / "transfer.json", document))
     if json:
         print_json({**document, "files": [str(f) for f in files]})
@@ -45,12 +47,8 @@ def reproduce_transfer(seed: int, quick: bool, given: Path | None, directory: Pa
             for s in standings(tried)
         ]
         print_table(env, COLUMNS, rows)
-    for env, w in within.items():
-        bound = figure(w["lower"]) if w["lower"] is not None else "no bound"
-        say(
-            f"SPOTA on {transfer.TABLE} machines of the {env}'s table: {figure(w['mean'])}; certified: {bound}.",
-            console,
-        )
+    for env, on_table in within.items():
+        say(f"{env}, SPOTA. {on_table}", console)
     say(f"Wrote {', '.join(map(str, files))}.", console)
 
 
@@ -78,19 +76,14 @@ def _tried(run: Run, policies: dict[str, dict[str, Deployable]], quick: bool, se
             continue
         say(f"{machine.env}, machine {machine.name}")
         tried = transfer.on_machine(run, machine, policies[machine.env], quick, seed, _tell)
-        found.setdefault(machine.env, {})[machine.name] = tried
+        by_policy = sorted(tried, key=lambda t: list(sweeps.NAMES.values()).index(t.planned.policy))
+        found.setdefault(machine.env, {})[machine.name] = by_policy
     return found
 
 
 def _tell(number: int, of: int, tried: Tried) -> None:
     how = f"{figure(tried.returned)}, {'solved' if tried.solved else 'not solved'}" if tried.counts else tried.words
     say(f"  trial {number + 1} of {of}: {tried.planned.policy}: {how}")
-
-
-def _within(policy: Deployable, seed: int) -> dict[str, Any]:
-    returns = transfer.table_returns(policy, seed)
-    found = transfer.within(policy, returns)
-    return {**vars(found), "holds": found.holds, "returns": returns}
 
 
 def _document(found: Found) -> dict[str, Any]:

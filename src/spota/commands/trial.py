@@ -48,7 +48,7 @@ def trial(
         env: The platform.
         repetitions: Instead of the protocol's.
         steps: Instead of the protocol's.
-        known: Parameters of this machine that were measured, NAME=VALUE.
+        known: Parameters of this machine that were measured, NAME=VALUE, or the directory of a fit.
         rules: What stops a run, and how gently it begins.
         watchdog: Refuse a device that does not declare a watchdog of its own.
         seed: The order of the trials.
@@ -64,10 +64,11 @@ def trial(
     protocol = Protocol.of(platform)
     protocol = replace(protocol, repetitions=repetitions or protocol.repetitions, steps=steps or protocol.steps)
     directory = out or Path("runs") / f"trial-{platform.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    rig = Rig(platform, _connector(parse(device), chosen, watchdog), rules, measured(known))
+    rig = Rig(platform, _connector(parse(device), chosen, watchdog), rules, measured(known, platform))
     config = {
-        "env": platform.name, "device": device, "policies": list(policies), "seed": seed,
-        "repetitions": protocol.repetitions, "steps": protocol.steps, "known": list(known),
+        "env": platform.name, "device": device, "policies": {name: p.sha256 or "" for name, p in chosen.items()},
+        "seed": seed, "repetitions": protocol.repetitions, "steps": protocol.steps, "known": list(known),
+        "rules": vars(rules),
     }  # fmt: skip
     with resumable(directory), Run(directory, config, warn) as run:
         tried = make_trials(run, rig, chosen, protocol, seed=seed, tell=_tell)

@@ -10,12 +10,13 @@ from spota.deploy.quarc import QuarcLink
 from spota.deploy.virtual import VirtualLink
 from spota.deploy.wear import Wear
 from spota.policies.contract import Contract
+from spota.sim import table_file
 from spota.sim.env import Platform
 
 EMULATED = {
-    "seed": int, "nominal": int, "noise": int, "encoder": float, "filter": float, "backlash": float, "coulomb": float,
-    "jitter": float, "loss": float, "duplicates": float, "reordering": float, "corruption": float, "silence": float,
-    "hang": float, "during": str, "after": float,
+    "seed": int, "nominal": int, "domain": str, "noise": int, "encoder": float, "filter": float, "backlash": float,
+    "coulomb": float, "jitter": float, "loss": float, "duplicates": float, "reordering": float, "corruption": float,
+    "silence": float, "hang": float, "during": str, "after": float,
 }  # fmt: skip
 """The options of emulator://ENV?seed=3&loss=0.01, those of `spota emulate`."""
 
@@ -58,7 +59,9 @@ def emulated(address: Address, env: Platform) -> Emulator:
             given[name] = EMULATED[name](text)
         except ValueError as error:
             raise ValueError(f"{address}: {name}={text} is not a number.") from error
-    seed, nominal = given.pop("seed", 0), bool(given.pop("nominal", 0))
+    seed, nominal, table = given.pop("seed", 0), bool(given.pop("nominal", 0)), given.pop("domain", None)
+    if table is not None:
+        env = env.with_domain(table_file.read(table, env))
     worn = {name: given.pop(name) for name in ("noise", "encoder", "filter", "backlash", "coulomb") if name in given}
     wear = Wear(**{**worn, "noise": bool(worn.get("noise", 1))})
     return emulator(env, drawn_domain(env, seed, nominal), wear, Faults(**given), seed=seed)

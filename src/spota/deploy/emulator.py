@@ -21,7 +21,7 @@ class Emulator:
         """Switched on at time 0."""
         self.device, self.faults = device, faults or Faults()
         self.period = round(1e9 * device.introduction.dt)
-        self._weather = Weather(self.faults)
+        self._weather, self._fair = Weather(self.faults), not self.faults.any
         self._to_device, self._to_host = (Channel(self.faults, 2 * seed + i, self.period) for i in range(2))
         self.next_tick = self.period
         self.ticks = 0
@@ -66,7 +66,7 @@ class Emulator:
             self._to_host.put(at, *sent, bad)
 
     def _bad(self, now: int) -> bool:
-        return self.faults.any and self._weather.acts(now, self.device.phase)
+        return not self._fair and self._weather.acts(now, self.device.phase)
 
 
 def emulator(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spota.deploy.hardware import hardware_of
-from spota.deploy.physics import body_of, stands_at
+from spota.deploy.physics import PureBody, body_of, stands_at
 from spota.deploy.sensors import Sensors
 from spota.deploy.wear import Wear
 from spota.sim.env import Platform
@@ -29,10 +29,23 @@ class Machine:
         self._ideal, self._felt = np.zeros(len(env.observations)), np.zeros(len(env.actions))
         self._band = self._dead_band()
         self._speed = {q: v for v, q in self.hardware.velocities.items()}
+        self.held = False
+        """Whether a hand holds it where it is."""
         self.body.observe(self._ideal)
+
+    def hold_at_start(self) -> None:
+        """Put it into a start state of the platform's episodes, calibrated, and hold it there."""
+        if not isinstance(self.body, PureBody):
+            raise ValueError(f"{self.env.name} is simulated outside of jax, where nobody can put it into a state.")
+        self.body.state[:] = self.body.first
+        self.body.observe(self._ideal)
+        self.sensors.forget_zero(self.hardware.zeroed)
+        self.held = True
 
     def step(self, command: np.ndarray) -> None:
         """Let a command act for one time step: dead band, friction, physics."""
+        if self.held:
+            return
         self._felt[:] = command
         if self._band is not None:
             low, high = self._band

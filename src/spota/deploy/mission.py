@@ -17,6 +17,7 @@ from spota.deploy.rules import Rules
 from spota.deploy.session import Session
 from spota.envs import make
 from spota.policies.contract import Contract
+from spota.sim.domain import DomainDistribution
 from spota.sim.env import Env, Platform
 
 RING = 0.775
@@ -77,7 +78,7 @@ class Mission:
     def _placement(self, domain: Mapping[str, float]) -> Procedure:
         env = self.env
         if env.name in ("cart-pole", "qube"):
-            swing, contract = policies.energy(env), Contract.of(env)
+            swing, contract = policies.energy(_as_known(env, domain)), Contract.of(env)
             return SwingUp(controller_of(swing, contract), controller_of(swing.brake, contract), env.dt, self.patience)
         if env.name == "ball-balancer" and self.place is not None:
             radius, angle = RING * domain["plate_length"] / 2, math.radians(self.place)
@@ -98,6 +99,12 @@ class Mission:
 def gentle(rules: Rules) -> Rules:
     """For the tests of a busy machine and for virtual time: what stops a run because the host was late, off."""
     return replace(rules, in_a_row=10**6, of_last_500=501, oldest=3600.0, jump=10**6)
+
+
+def _as_known(env: Platform, domain: Mapping[str, float]) -> Platform:
+    """The platform whose nominal machine is the one that is known: a swing-up is made for that one."""
+    rows = {name: replace(row, nominal=domain[name]) for name, row in env.domain.items()}
+    return env.with_domain(DomainDistribution(rows))
 
 
 def _parameters(calibrated: Mapping[str, float]) -> dict[str, float]:

@@ -33,10 +33,11 @@ class OnnxController:
             self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # whatever onnxruntime says of strange files
             raise ValueError(f"{path} is not an ONNX file that onnxruntime can run ({str(error)[:200]}).") from error
-        about = self._session.get_modelmeta().custom_metadata_map
-        if CONTRACT not in about:
+        self.papers: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
+        """What the file says about itself."""
+        if CONTRACT not in self.papers:
             raise ValueError(f"{path} has no contract of spota; write it with spota export, or import it first.")
-        told = parse_json(about[CONTRACT], f"the contract of {path}")
+        told = parse_json(self.papers[CONTRACT], f"the contract of {path}")
         self.contract = Contract.from_dict(told)
         size = told.get("memory", {}).get("size", 0)
         self._check_sizes(path, size)

@@ -18,23 +18,26 @@ MOST_POINTS = 2000
 
 def deployment_page(about: Aftermath, ticks: Ticks, title: str, command: str) -> str:
     """The page; `title` says which policy on which device, `command` how it was run."""
-    finished = about.cause == "finished"
-    verdict = Verdict("It ran to its end" if finished else "It was stopped safely", about.words)
+    finished, void = about.cause == "finished", about.covered == "not covered"
+    ended = "It ran to its end" if finished else "It was stopped safely"
+    verdict = Verdict(f"{ended}; its certificate is void here" if void else ended, about.words)
     facts = [
         Fact(figure(about.returned) if about.returned is not None else "–", "return, from measurements"),
         Fact(f"{about.steps} of {about.wanted_steps}", "steps"),
         Fact(percent(about.in_time), "commands within their period"),
         Fact(f"{about.rate:.0f} Hz", "the device's rate"),
     ]
-    head = Head(title, title, verdict, "certified" if finished else "refuted", facts)
+    status = "void" if void else "certified" if finished else "refuted"
+    head = Head(title, title, verdict, status, facts)
     parts = [_meaning(about), _signals(ticks), _time(about, ticks), _delays(about), _reproduce(command)]
     return compose(head, [part for part in parts if part is not None])
 
 
 def _meaning(about: Aftermath) -> Section:
     notes = html.items(about.notes) if about.notes else html.paragraph("The policy did not act.")
-    more = "Whether the certificate still speaks of this machine: spota applies RUN recording.npz tells."
-    return Section("meaning", "Meaning", "What it means", notes + html.paragraph(more))
+    if about.covered is None:
+        notes += html.paragraph("Whether a certificate speaks of this machine: spota applies RUN recording.npz tells.")
+    return Section("meaning", "Meaning", "What it means", notes)
 
 
 def _signals(ticks: Ticks) -> Section | None:
@@ -57,6 +60,9 @@ def _signals(ticks: Ticks) -> Section | None:
 
 
 def _curves(time: np.ndarray, values: np.ndarray, names: list[str], unit: str) -> Plot:
+    if unit == "rad":  # an angle that comes round is no motion
+        turns = np.abs(np.diff(values, axis=0, prepend=values[:1])) > np.pi
+        values = np.where(turns, np.nan, values)
     traces = [line(time, values[:, i], html.text(n), COLOURS[i % len(COLOURS)], width=1.3) for i, n in enumerate(names)]
     layout = {"xaxis": {"title": "time [s]"}, "yaxis": {"title": f"[{unit}]"}, "showlegend": len(names) > 1}
     return Plot(traces, layout, f"{', '.join(names)} over time.", 260)

@@ -34,6 +34,9 @@ def realtime(wanted: bool) -> Iterator[list[str]]:
     if not wanted:
         yield refused
         return
+    if not hasattr(os, "sched_setscheduler"):
+        yield ["SCHED_FIFO and locked memory exist on Linux only; the loop runs at ordinary priority"]
+        return
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))

@@ -20,6 +20,8 @@ class Rules:
     """How far a value may leave its range, as a factor."""
     danger: float = 0.95
     """How close to a failure, of which 1 is one."""
+    confirm: int = 5
+    """Frames in a row that must show danger, because the noise of one may; 5 are 10 ms."""
     rate: float = 0.05
     """Share by which the measured time step may differ from the promised one."""
     tolerance: float = 0.5
@@ -35,7 +37,7 @@ class Rules:
 
     def __post_init__(self):
         """Refuse what stops nothing, or cannot begin."""
-        for name in ("in_a_row", "of_last_500", "jump", "repeats"):
+        for name in ("in_a_row", "of_last_500", "jump", "confirm", "repeats"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} = {getattr(self, name)}: give at least 1.")
         for name in ("oldest", "beyond", "danger", "rate", "tolerance"):

@@ -42,6 +42,8 @@ class Ended:
     """The domain's parameters, as far as they were measured; the others are nominal."""
     zero: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """What was subtracted from the measurements in the end."""
+    echoes: bool = True
+    """Whether the device says which command acted."""
 
 
 class Session:
@@ -71,7 +73,7 @@ class Session:
         self._log = Log(device.contract, rows + SPARE)
         self._age, self._last_seq, self._lates = Age(), 0, 0
         self._first_motion: int | None = None
-        self._missed = 0
+        self._missed = self._dangers = 0
         self._words = ""
 
     def run(self) -> Ended:
@@ -143,7 +145,8 @@ class Session:
         if (self._observation < low).any() or (self._observation > high).any():
             return Event.RANGE, 0.0, age
         danger = self._judgement.danger(self._observation) if phase == RUN else 0.0
-        return Event.DANGER if danger > self._rules.danger else Event.FRAME, danger, age
+        self._dangers = self._dangers + 1 if danger > self._rules.danger else 0
+        return Event.DANGER if self._dangers >= self._rules.confirm else Event.FRAME, danger, age
 
     def _act(self, phase: int) -> Event:
         """Let the phase's procedure choose a command, within our limits."""
@@ -213,4 +216,5 @@ class Session:
         if cause is Cause.FINISHED:
             words = "It ran to its end, and was stopped safely."
         measured = checks.measured_dt if checks else 0.0
-        return Ended(cause, at, words, self._log.cut(), measured, dict(self._judgement.domain), self._zero.copy())
+        known, echoes = dict(self._judgement.domain), not self._link.lock_step
+        return Ended(cause, at, words, self._log.cut(), measured, known, self._zero.copy(), echoes)

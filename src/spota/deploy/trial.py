@@ -6,6 +6,7 @@ upright, ten repetitions, 4000 steps. Rewards come from measurements.
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,8 @@ from spota.sim.env import Platform
 
 ATTEMPTS = 3
 """How often a trial that the device spoils is tried."""
+AGAIN = 1.0
+"""Seconds until a device that does not answer is asked again; by then it has forgotten a controller that is gone."""
 COUNTS = (Cause.FINISHED, Cause.DANGER)
 """Ends that are the policy's own; every other one is the device's or ours, and spoils the trial."""
 QUITS = (Cause.INTERRUPTED, Cause.TERMINATED)
@@ -122,17 +125,13 @@ class Rig:
         self._env, self._connect, self._rules, self._known = env, connect, rules, known
         self._calibrated: dict[str, float] | None = None
 
-    def tried(self, plan: Planned, policy: Deployable, protocol: Protocol, keep: Callable[[Ticks], None]) -> Tried:
+    def tried(self, plan: Planned, policy: Deployable, protocol: Protocol, keep: Callable[[Ended], None]) -> Tried:
         """Make a trial; an attempt that the device spoils is made again, and told. `keep` hears of every attempt."""
         spoiled: list[str] = []
         for _ in range(ATTEMPTS):
-            try:
-                link = self._connect()
-            except UnreachableError as error:
-                spoiled.append(str(error))
-                continue
+            link = self._connected()
             ended = self._attempt(link, plan, policy, protocol)
-            keep(ended.ticks)
+            keep(ended)
             if ended.cause in QUITS:
                 raise KeyboardInterrupt
             if ended.cause is Cause.ERROR:
@@ -141,6 +140,15 @@ class Rig:
                 return self._outcome(plan, ended, protocol, tuple(spoiled))
             spoiled.append(ended.words)
         return Tried(plan, float("nan"), 0, False, spoiled[-1], tuple(spoiled))
+
+    def _connected(self) -> Link:
+        """A device that is gone ends the protocol, and spoils no trial: the same command goes on when it is back."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._connect()
+            except UnreachableError:
+                time.sleep(AGAIN)
+        return self._connect()
 
     def _attempt(self, link: Link, plan: Planned, policy: Deployable, protocol: Protocol) -> Ended:
         mission = Mission(self._env, policy.controller, protocol.steps, self._rules, plan.start)

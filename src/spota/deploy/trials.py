@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from spota.deploy.log import Ticks
 from spota.deploy.recording import write_recording
+from spota.deploy.session import Ended
 from spota.deploy.sources import Deployable
 from spota.deploy.trial import Protocol, Rig, Tried, planned
 from spota.runs.directory import Run
@@ -62,14 +62,14 @@ def make_trials(
     return found
 
 
-def _keeper(directory: Path, number: int, policy: Deployable) -> Callable[[Ticks], None]:
+def _keeper(directory: Path, number: int, policy: Deployable) -> Callable[[Ended], None]:
     """Writes each attempt as a recording beside its block."""
     attempts = iter(range(100))
 
-    def keep(ticks: Ticks) -> None:
+    def keep(ended: Ended) -> None:
         attempt = next(attempts)
         name = f"recording-{number:03d}{'' if attempt == 0 else f'-{attempt + 1}'}.npz"
-        write_recording(directory / name, ticks, policy.env.name, f"spota trial, {policy.name}")
+        write_recording(directory / name, ended, policy.env, f"spota trial, {policy.name}")
 
     return keep
 

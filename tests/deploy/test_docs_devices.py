@@ -1,8 +1,9 @@
-"""The device of the docs, compiled and asked by our host: hello, frames, commands, watchdog, a second controller."""
+"""The devices of the docs, asked by our host: hello, frames, commands, watchdog, a second controller."""
 
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,20 +14,23 @@ from spota.deploy import frames
 from spota.deploy.addresses import Address
 from spota.deploy.links import UdpLink
 
-SOURCE = Path(__file__).parent.parent.parent / "examples" / "device.c"
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PATIENCE = 20.0
 
 
-@pytest.fixture
-def device(tmp_path):
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler")
-    built = tmp_path / "device"
-    subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-o", str(built), str(SOURCE), "-lm"], check=True)
+@pytest.fixture(params=["c", "python"])
+def device(request, tmp_path):
+    command = [sys.executable, str(EXAMPLES / "device.py")]
+    if request.param == "c":
+        if shutil.which("cc") is None:
+            pytest.skip("no C compiler")
+        command = [str(tmp_path / "device")]
+        source = str(EXAMPLES / "device.c")
+        subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-o", *command, source, "-lm"], check=True)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = subprocess.Popen([str(built), str(port)])
+    process = subprocess.Popen([*command, str(port)])
     yield Address("udp", "127.0.0.1", port)
     process.kill()
     process.wait()
