@@ -14,7 +14,7 @@ def take(m: Material) -> Section | None:
         return None
     about = (
         "As an ONNX file the policy runs wherever onnxruntime does, in C++ or Python: observation in, action out, both "
-        "in physical units; what a network remembers goes in and comes out. Contract and certificate travel inside."
+        "in physical units; what a network remembers goes in and out, too. Contract and certificate travel inside."
     )
     data = _file(m) if (here / "result.json").is_file() else None  # a run that goes on may keep another policy
     link = "" if data is None else html.download("policy.onnx", data, f"Save policy.onnx ({len(data)} bytes)")
