@@ -27,15 +27,16 @@ def resolved(*assignments: str, file=None, tables=None, **flags) -> Plan:
 def test_the_default_is_tuned_with_the_platforms_threshold():
     found = resolved()
     assert (found.algo, found.preset, found.solver, found.seed) == ("spota", "tuned", "default", 0)
-    sizes: dict[str, Any] = {"n_c": 5 * MANY_DOMAINS, "n_r": 50, "n_J": 4}
+    sizes: dict[str, Any] = {"n_c": 5 * MANY_DOMAINS, "n_r": 20, "n_J": 10}
     sizes |= {"hidden": (32, 32), "gain": 1.0, "trainings": 2}
     assert found.spota == Spota(beta=60.0, **sizes)
     assert found.spota.method == "split"
-    assert found.candidate == default_solver(CART)
+    usual = default_solver(CART)
+    assert found.candidate == replace(usual, iterations=3 * usual.iterations, evaluate_every=3 * usual.evaluate_every)
     assert found.reference == reference_solver(CART)
     assert resolved(env="ball-balancer").spota == Spota(beta=50.0, **sizes)
     swing_up = resolved(env="cart-pole-swing-up")
-    assert swing_up.candidate == default_solver(make("cart-pole-swing-up"))
+    assert swing_up.candidate == default_solver(make("cart-pole-swing-up"))  # long enough
     assert resolved(solver="ppo").spota == Spota(beta=60.0, n_J=50)  # it would pay for every domain
 
 
@@ -110,7 +111,8 @@ def test_a_plan_survives_its_config_file(tmp_path, env, algo):
 @pytest.mark.parametrize("preset", ["tuned", "quick", "paper"])
 def test_references_of_a_policy_from_anywhere_may_start_from_a_whole_training_of_our_own(preset):
     found = resolved(env="ball-balancer", algo="assess", policy="pd", preset=preset)
-    assert (found.candidate, found.reference) == (default_solver(BALL), reference_solver(BALL))
+    assert found.candidate.iterations >= default_solver(BALL).iterations
+    assert found.reference == reference_solver(BALL)
     assert found.spota.n_c == MANY_DOMAINS
     ppo = resolved(algo="assess", policy="lqr", solver="ppo", preset=preset).reference
     assert ppo.iterations == config.solvers("ppo", CART, "paper" if preset == "paper" else "tuned")[1].iterations
@@ -123,7 +125,7 @@ def test_the_papers_assessment_keeps_its_interval_and_its_sizes():
 
 def test_an_assessment_has_a_candidate_of_its_own_and_no_loop():
     found = resolved(algo="assess", policy="lqr")
-    assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (50, plan.ASSESSED_ON)
+    assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (20, plan.ASSESSED_ON)
     assert found.spota.n_c == MANY_DOMAINS
     assert found.candidate == resolved().candidate  # as strong as that of a training
     assert resolved(algo="assess", policy="lqr", solver="ppo").candidate == found.candidate

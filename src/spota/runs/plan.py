@@ -31,12 +31,13 @@ LOOP_ONLY = ("max_iterations", "growth", "warm_start", "spend_alpha")
 QUICK = {"n_G": 10, "max_iterations": 3, "growth": "constant"}
 """The same sizes again if the first candidate does not pass: then all programs are compiled already."""
 SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 50, "n_J": 4}, {}),
+    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 20, "n_J": 10}, {}),
     "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
     "paper": ({}, {}),
 }
 """Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for solvers
-that pay for each. A reference looks better on its own domains than it is; of fifty, less so than of twenty."""
+that pay for each. A reference looks better on its own domains than it is, of twenty more so than of fifty: references
+of fifty, from a candidate on a plateau, certified what was not true (docs/results.md)."""
 TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
 HOST_SIZES: dict[str, dict[str, int]] = {
@@ -49,6 +50,9 @@ ends after a time that can be told beforehand; all of α is theirs. Chosen by co
 certificates."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's solver has in the quick preset."""
+TUNED_ITERATIONS = 3
+"""How many times its iterations gradients have in the default preset: trainings of the usual length end on a plateau,
+which references do not leave, and so do not show (docs/results.md)."""
 ASSESSED_ON = 5
 """n_r of an assessment where domains cost: the more a reference has, the less it is too good for them alone."""
 OWN = "own"
@@ -154,8 +158,7 @@ def _training(head: Plan, env: Platform) -> dict[str, Any]:
     """The settings of a run that trains until it is certified."""
     candidate, reference = config.solvers(head.solver, env, head.preset)
     settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate, env))
-    if head.preset == "quick":
-        candidate = _shortened(candidate)
+    candidate = _shortened(candidate) if head.preset == "quick" else _lengthened(candidate, head.preset)
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
@@ -179,7 +182,7 @@ def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, 
     if own or is_reference(head.solver):  # the platform's solver may not fit it
         candidate = own[-1] if own else reference
     else:
-        candidate, _ = config.solvers("default", env)
+        candidate = _lengthened(config.solvers("default", env)[0], head.preset)
         sizes["n_c"] = sizes["n_c"] if isinstance(env, HostEnv) else default_domains(candidate)
     settings = replace(preset_settings(head.preset, env), **sizes)
     return {"spota": settings, "candidate": candidate, "reference": reference}
@@ -212,6 +215,14 @@ def _shortened(solver: Any) -> Any:
         return solver
     iterations = max(1, round(QUICK_ITERATIONS * solver.iterations))
     return replace(solver, iterations=iterations)  # type: ignore[type-var]
+
+
+def _lengthened(solver: Any, preset: str) -> Any:
+    """In the default preset, gradients to the end of an episode have more to do, and as many evaluations as before."""
+    if preset != "tuned" or not isinstance(solver, Analytic) or solver.horizon is not None:
+        return solver
+    longer = {name: TUNED_ITERATIONS * getattr(solver, name) for name in ("iterations", "evaluate_every")}
+    return replace(solver, **longer)
 
 
 def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:
