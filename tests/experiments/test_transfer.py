@@ -49,7 +49,7 @@ def test_the_figure_has_every_trial_in_its_policys_column():
     marks = np.concatenate([np.asarray(points.get_offsets()) for points in axes.collections])
     marks = marks[np.isfinite(marks).all(axis=1)]
     assert sorted((round(x), y) for x, y in marks) == [(1, 10), (1, 10), (2, 80), (2, 80), (3, 90), (3, 90)]
-    lines = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "--"]
+    lines = [np.asarray(line.get_ydata())[0] for line in axes.get_lines() if line.get_linestyle() == "--"]
     assert lines == [80.0]  # the lowest return with which the task was solved
 
 
