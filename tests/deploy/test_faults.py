@@ -307,6 +307,7 @@ def test_the_command_grows_from_zero_and_stays_within_our_own_limit():
     assert sent[55].tolist() == [1.0, -1.0]
 
 
+@pytest.mark.slow
 def test_the_loop_keeps_no_memory_and_collects_no_garbage():
     """Between two moments of a run, a thousand ticks apart, almost nothing is left behind."""
     made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))
