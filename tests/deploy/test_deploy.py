@@ -307,6 +307,12 @@ def test_an_emulated_machine_comes_from_a_table_of_ones_own(tmp_path):
     domain = found.device.drive.machine.domain
     assert list(domain) == names
     assert min(abs(domain["ball_mass"] - mass) for mass in rows["ball_mass"]) < 1e-8
+
+
+@pytest.mark.slow
+def test_emulate_says_which_table_its_machine_is_from(tmp_path):
+    rows = {name: np.full(2, row.nominal_value) for name, row in BALL.domain.items()}
+    np.savez(tmp_path / "rows.npz", allow_pickle=False, **rows)
     command = [sys.executable, "-m", "spota.cli", "emulate", BALL.name, "--domain", str(tmp_path / "rows.npz")]
     command += ["--listen", "udp://127.0.0.1:0", "--seconds", "0.01", "--json"]
     told = json.loads(subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True).stdout)

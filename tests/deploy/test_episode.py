@@ -17,7 +17,7 @@ from spota.experiments.transfer_table import OnTheTable, on_the_table
 from spota.policies.contract import Contract
 from spota.sim import rollout
 
-OURS = {"ball-balancer": (7005, 7011), "cart-pole": (7006, 7008), "qube": (7001, 7002)}
+OURS = {"ball-balancer": (7005, 7011), "cart-pole": (7008,), "qube": (7001, 7002)}
 """Machines of each table, with short and long delays; the first one loses its ball."""
 
 

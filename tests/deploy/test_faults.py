@@ -188,6 +188,21 @@ def test_each_rule_about_time_stops_by_itself(faults, rules, cause):
     check_rest(ended, witness)
 
 
+def test_a_phase_that_cannot_do_its_work_says_why():
+    """A device of another rate, a cart that is stuck, and a ball that does not come to its place in time."""
+    made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))
+    made.period = 2_400_000
+    slow = mission(BALL, place=None).session(VirtualLink(made)).run()
+    assert slow.cause is Cause.CHECKS and "every 2.4 ms, and promised 2 ms" in slow.words
+    stuck, witness = lived(CART, Wear(coulomb=20.0, noise=False), None)
+    assert stuck.cause is Cause.CALIBRATION and "is the cart stuck?" in stuck.words
+    check_rest(stuck, witness)
+    late, witness = lived(BALL, Wear(), PLACEMENT, patience=0.2)
+    assert late.cause is Cause.PLACEMENT and "did not come within 30 mm" in late.words
+    check_rest(late, witness)
+    assert [ended.cause.code for ended in (slow, stuck, late)] == [30, 31, 32]
+
+
 def test_the_docs_have_every_exit_code():
     """The table of docs/deploy.md against the causes."""
     section = DOCS.read_text().split("## What stops it")[1].split("\n\n| on the line")[0]
@@ -307,6 +322,7 @@ def test_the_command_grows_from_zero_and_stays_within_our_own_limit():
     assert sent[55].tolist() == [1.0, -1.0]
 
 
+@pytest.mark.slow
 def test_the_loop_keeps_no_memory_and_collects_no_garbage():
     """Between two moments of a run, a thousand ticks apart, almost nothing is left behind."""
     made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))

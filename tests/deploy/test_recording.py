@@ -19,6 +19,7 @@ from spota.fit.recording_file import read
 from spota.policies.contract import Contract
 
 
+@pytest.mark.slow
 def test_what_no_simulator_knows_is_left_out_of_the_recording(tmp_path):
     """The Cart-Pole's calibration pushes against the ends of its rail: the log has it, the recording has not."""
     env = make("cart-pole")
