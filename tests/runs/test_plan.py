@@ -31,12 +31,11 @@ def test_the_default_is_tuned_with_the_platforms_threshold():
     sizes |= {"hidden": (32, 32), "gain": 1.0, "trainings": 2}
     assert found.spota == Spota(beta=60.0, **sizes)
     assert found.spota.method == "split"
-    usual = default_solver(CART)
-    assert found.candidate == replace(usual, iterations=3 * usual.iterations, evaluate_every=3 * usual.evaluate_every)
+    assert found.candidate == default_solver(CART)
     assert found.reference == reference_solver(CART)
     assert resolved(env="ball-balancer").spota == Spota(beta=50.0, **sizes)
     swing_up = resolved(env="cart-pole-swing-up")
-    assert swing_up.candidate == default_solver(make("cart-pole-swing-up"))  # long enough
+    assert swing_up.candidate == default_solver(make("cart-pole-swing-up"))
     assert resolved(solver="ppo").spota == Spota(beta=60.0, n_J=50)  # it would pay for every domain
 
 
@@ -111,8 +110,7 @@ def test_a_plan_survives_its_config_file(tmp_path, env, algo):
 @pytest.mark.parametrize("preset", ["tuned", "quick", "paper"])
 def test_references_of_a_policy_from_anywhere_may_start_from_a_whole_training_of_our_own(preset):
     found = resolved(env="ball-balancer", algo="assess", policy="pd", preset=preset)
-    assert found.candidate.iterations >= default_solver(BALL).iterations
-    assert found.reference == reference_solver(BALL)
+    assert (found.candidate, found.reference) == (default_solver(BALL), reference_solver(BALL))
     assert found.spota.n_c == MANY_DOMAINS
     ppo = resolved(algo="assess", policy="lqr", solver="ppo", preset=preset).reference
     assert ppo.iterations == config.solvers("ppo", CART, "paper" if preset == "paper" else "tuned")[1].iterations

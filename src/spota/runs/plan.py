@@ -50,9 +50,6 @@ ends after a time that can be told beforehand; all of α is theirs. Chosen by co
 certificates."""
 QUICK_ITERATIONS = 0.6
 """The share of its iterations that a candidate's solver has in the quick preset."""
-TUNED_ITERATIONS = 3
-"""How many times its iterations gradients have in the default preset: trainings of the usual length end on a plateau,
-which references do not leave, and so do not show (docs/results.md)."""
 ASSESSED_ON = 5
 """n_r of an assessment where domains cost: the more a reference has, the less it is too good for them alone."""
 OWN = "own"
@@ -158,7 +155,8 @@ def _training(head: Plan, env: Platform) -> dict[str, Any]:
     """The settings of a run that trains until it is certified."""
     candidate, reference = config.solvers(head.solver, env, head.preset)
     settings = replace(preset_settings(head.preset, env), **_sizes(head.preset, candidate, env))
-    candidate = _shortened(candidate) if head.preset == "quick" else _lengthened(candidate, head.preset)
+    if head.preset == "quick":
+        candidate = _shortened(candidate)
     return {"spota": settings, "candidate": candidate, "reference": reference}
 
 
@@ -182,7 +180,7 @@ def _assessing(head: Plan, env: Platform, layers: Sequence[Layer]) -> dict[str, 
     if own or is_reference(head.solver):  # the platform's solver may not fit it
         candidate = own[-1] if own else reference
     else:
-        candidate = _lengthened(config.solvers("default", env)[0], head.preset)
+        candidate, _ = config.solvers("default", env)
         sizes["n_c"] = sizes["n_c"] if isinstance(env, HostEnv) else default_domains(candidate)
     settings = replace(preset_settings(head.preset, env), **sizes)
     return {"spota": settings, "candidate": candidate, "reference": reference}
@@ -215,14 +213,6 @@ def _shortened(solver: Any) -> Any:
         return solver
     iterations = max(1, round(QUICK_ITERATIONS * solver.iterations))
     return replace(solver, iterations=iterations)  # type: ignore[type-var]
-
-
-def _lengthened(solver: Any, preset: str) -> Any:
-    """In the default preset, gradients to the end of an episode have more to do, and as many evaluations as before."""
-    if preset != "tuned" or not isinstance(solver, Analytic) or solver.horizon is not None:
-        return solver
-    longer = {name: TUNED_ITERATIONS * getattr(solver, name) for name in ("iterations", "evaluate_every")}
-    return replace(solver, **longer)
 
 
 def _check_names(head: Plan, parts: Mapping[str, Any], layer: Mapping[str, Any], where: str) -> None:
