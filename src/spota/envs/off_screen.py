@@ -21,6 +21,8 @@ QUIET = {
 LIBRARIES = {"darwin": ("cgl",), "win32": ("glfw",)}
 """Modules of `mujoco` with an OpenGL context, by platform; on others those of Linux."""
 LINUX = ("egl", "osmesa", "glfw")
+ALSO = {"glx": "glfw", "wgl": "glfw"}
+"""Other names that MUJOCO_GL may have for them."""
 ON, OFF = ("", "1", "on", "true", "enable", "enabled"), ("0", "off", "false", "disable", "disabled")
 """What MUJOCO_GL may say beside the name of a library."""
 PATIENCE = 60.0
@@ -58,7 +60,7 @@ def opengl() -> str:
     named = os.environ.get("MUJOCO_GL", "").lower().strip()
     if named in OFF:
         raise NoPictureError(f"MUJOCO_GL={named} says that MuJoCo shall not draw")
-    tried = LIBRARIES.get(sys.platform, LINUX) if named in ON else (named,)
+    tried = LIBRARIES.get(sys.platform, LINUX) if named in ON else (ALSO.get(named, named),)
     found = _first_that_works(tried)
     if found is None:
         raise NoPictureError(
