@@ -148,9 +148,14 @@ def test_what_is_bearable_is_borne(fault):
     check_rest(ended, witness)
 
 
+WORN = [fault for fault, what in CARRIES_ON.items() if isinstance(what, Wear)]  # in all phases at once
+EVERYWHERE = [
+    (fault, p) for fault in CARRIES_ON if fault not in WORN for p in (CHECKS, CALIBRATION, PLACEMENT, RUN, STOP)
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("phase", [CHECKS, CALIBRATION, PLACEMENT, RUN, STOP], ids=lambda p: PHASES[p])
-@pytest.mark.parametrize("fault", CARRIES_ON)
+@pytest.mark.parametrize(("fault", "phase"), [*((fault, None) for fault in WORN), *EVERYWHERE])
 def test_what_is_bearable_is_borne_in_every_phase_of_the_cart(fault, phase):
     ended, witness = lived(CART, CARRIES_ON[fault], phase, rules=Rules(), steps=500)
     assert ended.cause is Cause.FINISHED, ended.words
