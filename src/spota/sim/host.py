@@ -57,6 +57,8 @@ class HostEnv(Platform):
     """How many machines run side by side at most; further rollouts wait for them."""
     time_limit: ClassVar[float] = 60.0
     """Seconds after which a call that does not answer counts as hanging."""
+    goes_on: ClassVar[bool] = True
+    """Whether the physics of a machine that has failed go on, so that recordings can be followed there."""
 
     @property
     def patience(self) -> float | None:
@@ -66,6 +68,16 @@ class HostEnv(Platform):
     @abc.abstractmethod
     def open(self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> Machines:
         """One machine per domain, at its start state; the same domain and seed give the same episode, in any batch."""
+
+    @property
+    def lacks(self) -> str | None:
+        """What must be written before machines can begin where a recording was; None if they can."""
+        return "its method open_at(domains, observation)" if type(self).open_at is HostEnv.open_at else None
+
+    def open_at(self, domains: HostDomains, observation: Float[np.ndarray, "d n"]) -> Machines:
+        """Optional, for recordings: one machine per domain, in the state that the ideal observation belongs to."""
+        del domains, observation
+        raise ValueError(f"{self.name} cannot begin where a recording was; write {self.lacks}.")
 
     def stale(self, domain: Mapping[str, float]) -> list[str]:
         """What the simulator still has from before after this domain was applied: a sentence each, for `check`."""

@@ -28,8 +28,9 @@ from spota.sim.marginals import Marginal
 
 HOOKS = ("__post_init__", "__call__", "__getattr__")
 """Methods with underscores that someone writes; the others are made by `dataclass`."""
-MANNERS = ("at_once", "processes", "time_limit")
-"""How somebody else's simulator is run on this computer: its machines give the same returns however that is."""
+MANNERS = ("at_once", "processes", "time_limit", "place")
+"""How somebody else's simulator is run on this computer, and put where a recording was: its machines give the same
+returns however that is."""
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
