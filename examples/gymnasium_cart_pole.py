@@ -37,12 +37,18 @@ def start(env, seeds) -> np.ndarray:
     return env.state.T
 
 
+def place(env, signals) -> None:
+    """Where a recording was: for `spota applies` and `spota fit`."""
+    env.state = np.stack([signals[name] for name in ("x", "x_dot", "angle", "angle_dot")])
+
+
 # 3. The platform: CartPole is registered as a vector environment of arrays, which is some fifty times faster.
 carts = spota.gymnasium(
     "CartPole-v1",
     domain=NU,
     apply=apply,
     start=start,
+    place=place,
     reward=(0.0, 1.0),
     observations=OBSERVATIONS,
     dt=0.02,

@@ -40,6 +40,13 @@ def start(rng, qpos, qvel):
     return qpos + [x, np.pi + tilt], qvel + [x_dot, tilt_dot]
 
 
+def place(sim, signals, xi):
+    """Where a recording was: for `spota applies` and `spota fit`."""
+    del xi
+    sim.qpos[:] = np.stack([signals["x"], signals["alpha_error"] + np.pi], axis=1)
+    sim.qvel[:] = np.stack([signals["x_dot"], signals["alpha_dot"]], axis=1)
+
+
 def drive(xi):
     """Force per volt, without the motor's efficiency."""
     return (
@@ -79,6 +86,7 @@ env = spota.mujoco(
     reward=reward,
     failed=failed,
     start=start,
+    place=place,
     dt=CartPole.dt,
     max_steps=CartPole.max_steps,
     max_reward=1.0,

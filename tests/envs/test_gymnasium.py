@@ -20,6 +20,8 @@ from spota.envs import gymnasium_recipe  # noqa: E402
 from spota.envs.gymnasium import set_attributes  # noqa: E402
 from spota.sim.host import MachineError  # noqa: E402
 from spota.sim.identity import platform_sha256  # noqa: E402
+from spota.sim.objects import named  # noqa: E402
+from spota.sim.replaying import replay  # noqa: E402
 
 SEEDS = np.arange(5, dtype=np.uint32)
 DOMAINS = {"mass": np.linspace(0.5, 2.0, 5), "stiffness": np.linspace(1.0, 0.2, 5)}
@@ -52,6 +54,35 @@ def test_a_machine_moves_as_the_environment_does_by_itself():
         np.testing.assert_array_equal(observation, seen[t, :, 2])
         observation, reward, *_ = env.step(rng.uniform(-1.0, 1.0, (1, 5)).astype(np.float32)[:, 2])
         assert reward == earned[t, 2]
+
+
+def put(env, signals) -> None:
+    env.unwrapped.x, env.unwrapped.v = signals.values()
+
+
+def test_environments_begin_where_a_recording_was():
+    env = slider.platform(place=put)
+    start, pushes = np.random.default_rng(1).uniform(-1, 1, (2, 5)), np.random.default_rng(2).uniform(-1, 1, (9, 1, 5))
+    seen = replay(env, DOMAINS, start, pushes, every=3)
+    for i in range(5):
+        one = slider.Slider(DOMAINS["mass"][i], DOMAINS["stiffness"][i])
+        one.x, one.v = start[:, i]
+        moved = [one.step(push[:, i])[0] for push in pushes]
+        np.testing.assert_allclose(seen[:, :, i], moved[2::3], atol=1e-6)  # commands have 32 bits
+    bare = slider.platform()
+    assert env.lacks is None and bare.lacks is not None and "place=lambda env, signals" in bare.lacks
+    assert platform_sha256(env) == platform_sha256(bare)
+    with pytest.raises(ValueError, match="when it was placed it raised AttributeError: 'list'"):
+        replay(slider.platform(place=lambda env, signals: [].missing), DOMAINS, start, pushes)  # noqa: ARG005
+
+
+def test_a_vector_environment_begins_where_a_recording_was():
+    carts = named(f"{Path(__file__).parent.parent.parent}/examples/gymnasium_cart_pole.py:carts", lambda _: True, "")
+    domains = {n: np.asarray(c, float) for n, c in carts.domain.sample(jax.random.key(0), 4).items()}
+    start = np.random.default_rng(0).uniform(-0.05, 0.05, (4, 4))
+    (seen,) = replay(carts, domains, start, np.ones((1, 1, 4)))
+    np.testing.assert_allclose(seen[0], start[0] + 0.02 * start[1], rtol=1e-5)  # CartPole moves by its old speed
+    assert (seen[1] > start[1]).all()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from spota.envs.mujoco_targets import resolve  # noqa: E402
 from spota.sim import rollout  # noqa: E402
 from spota.sim.identity import platform_sha256  # noqa: E402
 from spota.sim.objects import named  # noqa: E402
+from spota.sim.replaying import replay  # noqa: E402
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 ARM = """
@@ -53,6 +54,31 @@ def angles(env, n=3, **values):
 def both():
     example = named(f"{EXAMPLES}/mujoco_cart_pole.py:env", lambda _: True, "")
     return example, spota.make("cart-pole")
+
+
+def test_simulations_begin_where_a_recording_was(both):
+    theirs, ours = both
+    domains = NU.sample(jax.random.key(0), 6)
+    columns = {name: np.asarray(column, np.float64) for name, column in domains.items()}
+    start = np.random.default_rng(0).uniform(-1, 1, (4, 6)) * [[0.3], [3.0], [1.0], [8.0]]
+    volts = 4 * np.random.default_rng(1).uniform(-1, 1, (100, 1, 6))
+    seen = replay(theirs, columns, start, volts, every=4)
+    xi = jax.vmap(ours.params)(domains)
+    state = jax.vmap(ours.at)(tuple(jnp.asarray(start, jnp.float32)), xi)
+    step = jax.jit(jax.vmap(ours.step))
+    for t in range(100):
+        state = step(state, (jnp.asarray(volts[t, 0], jnp.float32),), xi)
+    off = seen[-1] - np.stack(jax.vmap(ours.observe)(state, xi))
+    off[1] -= 2 * np.pi * np.round(off[1] / (2 * np.pi))
+    assert seen.shape == (25, 4, 6) and np.abs(off).max() < 0.02
+
+
+def test_a_model_that_cannot_be_placed_says_what_to_write():
+    bare, placed = arm({}), arm({}, place=lambda sim, signals, _: sim.qpos.__setitem__((..., 0), signals["angle"]))
+    assert bare.lacks is not None and "place=lambda sim, signals, xi" in bare.lacks and placed.lacks is None
+    machines = placed.open_at({"value": np.ones(3)}, np.array([[0.1, 0.2, 0.3]]))
+    np.testing.assert_allclose(machines.observe(), [[0.1, 0.2, 0.3]])
+    assert platform_sha256(bare) == platform_sha256(placed)  # a run's certificate can be asked about later
 
 
 def test_the_cart_pole_moves_as_ours_does(both):

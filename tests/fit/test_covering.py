@@ -1,5 +1,7 @@
 """Whether a table covers a machine: on a mass and a spring, where everything is known."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from oscillator import ENV, KEY, recording
 
 from spota.fit import coordinates, covering
 from spota.fit.covering import applies
-from spota.fit.estimate import Problem, best_machine, estimate
+from spota.fit.estimate import Problem, best_machine, estimate, settled
 from spota.fit.noise import Noise, seen, sensors
 from spota.fit.segments import cut
 from spota.sim.marginals import TruncatedNormal
@@ -39,7 +41,8 @@ def test_a_gauss_newton_step_is_that_of_all_unknowns_together():
     from spota.fit.prediction import jacobians
 
     n, p = segments.n, len(system.names)
-    _, J = jacobians(ENV, system, np.repeat(found.z, n, axis=1), found.start[..., 0], segments)
+    free = np.ones(p, bool)
+    _, J = jacobians(ENV, system, np.repeat(found.z, n, axis=1), found.start[..., 0], segments, free)
     spread = beginnings(ENV, problem.noise, segments)
     H = np.zeros((p + 2 * n, p + 2 * n))
     for i in range(n):
@@ -71,8 +74,6 @@ def test_model_error_is_admitted():
     """A vibration that the simulator does not know, three times the sensors' noise, refuses no table."""
     r = recording("a")
     slow = 0.006 * np.sin(2 * np.pi * 4.3 * r.time)[:, None]
-    import dataclasses
-
     found = applies(KEY, ENV, [dataclasses.replace(r, positions=r.positions + slow)], MACHINES)
     assert found.covered
     assert found.explained[0].correlation > 2
@@ -84,23 +85,46 @@ def test_nothing_moves_and_nothing_is_commanded():
 
 
 def test_a_flipped_sign_has_its_own_sentence():
-    import dataclasses
-
     r = recording("a")
     found = applies(KEY, ENV, [dataclasses.replace(r, commands=-r.commands)], MACHINES)
     assert found.answer == "not covered"
     assert "the sign of" in found.why and "flipped" in found.why
 
 
-def test_scores_of_machines_of_the_table_are_standard():
-    """Over machines of the table, every parameter that can be seen has mean 0 and deviation 1, as the theory says."""
+def simulated_machines():
+    """Machines of the table, found again from what they would have done; their problem is the last."""
     segments = cut([recording("a")], ENV, 3)
     system = coordinates.linear(ENV.domain, ENV)
     problem = Problem(ENV, system, segments, sensors(ENV))
-    simulated, z = covering._simulated(jax.random.key(5), problem, 150)
-    import dataclasses
+    start = np.asarray(segments.start, np.float64)[..., None]
+    simulated, z, begun = covering._simulated(jax.random.key(5), problem, start, 150)
+    problem = dataclasses.replace(problem, segments=simulated, machines=150)
+    return settled(problem, z, begun), system, problem
 
-    null = estimate(dataclasses.replace(problem, segments=simulated, machines=150), 4, z)
+
+def test_machines_to_compare_with_are_found_as_a_recorded_one_is():
+    """From their own truth or from nowhere, the same estimate: or a recording would be compared with something else."""
+    null, system, problem = simulated_machines()
+    again, _ = best_machine(problem)
+    again = estimate(problem, 10, np.clip(again.z, -3, 3), again.start)
+    seen = [system.names.index(name) for name in ("mass", "stiffness", "damping", "action_delay")]
+    np.testing.assert_allclose(null.z[seen], again.z[seen], atol=0.02)
+    assert np.quantile(null.gain, 0.9) < 0.1
+
+
+def test_measured_beginnings_of_simulated_machines_are_as_far_off_as_those_of_recordings():
+    """By the smoothing of noisy samples: against recordings of a machine that rests, whose beginnings are all zero."""
+    noisy = [recording(f"r{i}", seconds=20.0, seed=i, noise=2e-3, volts=0.0) for i in range(6)]
+    segments = cut(noisy, ENV, 3)
+    problem = Problem(ENV, coordinates.linear(ENV.domain, ENV), segments, sensors(ENV))
+    start = np.zeros((2, segments.n, 1))
+    simulated, _, _ = covering._simulated(jax.random.key(5), problem, start, 3)
+    np.testing.assert_allclose(simulated.start.std(axis=1), segments.start.std(axis=1), rtol=0.15)
+
+
+def test_scores_of_machines_of_the_table_are_standard():
+    """Over machines of the table, every parameter that can be seen has mean 0 and deviation 1, as the theory says."""
+    null, system, _ = simulated_machines()
     share = covering.learned(system, null)
     t = covering.scores(system, null, share)
     for name in ("mass", "stiffness", "action_delay"):

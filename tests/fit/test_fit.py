@@ -9,11 +9,10 @@ from oscillator import ENV, KEY, TRUTH, fit_in, recording
 
 import spota
 from spota.fit.covering import applies
-from spota.fit.fitting import Settings, fit
+from spota.fit.fitting import Settings
 from spota.fit.learned import combinations
 from spota.fit.posterior import Sampled
 from spota.fit.prior import prior
-from spota.runs.directory import Run
 from spota.sim import table_file
 
 
@@ -100,16 +99,10 @@ def test_friction_joins_only_tables_that_name_it():
     assert float(plainly.x_dot - rubbed.x_dot) == pytest.approx(env.dt / mass, rel=0.01)
 
 
-def test_settings_and_other_simulators_are_refused(tmp_path):
+def test_impossible_settings_are_refused():
     with pytest.raises(ValueError, match="hold out a share"):
         Settings(held_out=0.0)
     with pytest.raises(ValueError, match="give a share"):
         Settings(prior_share=1.0)
     with pytest.raises(ValueError, match="at least 10"):
         Settings(draws=3)
-    import host_point_mass
-
-    with pytest.raises(ValueError, match="simulated outside of jax"):
-        applies(KEY, host_point_mass.HostPointMass(), [recording("a")])
-    with Run(tmp_path / "fit", {}) as run, pytest.raises(ValueError, match="simulated outside of jax"):
-        fit(host_point_mass.HostPointMass(), [recording("a")], Settings(), run)

@@ -49,7 +49,7 @@ def unknown(key: Key[Array, ""], env: Platform, policy: Policy, n: int = 1000) -
     k_domains, k_rollouts = jax.random.split(key)
     drawn = env.domain.sample(k_domains, n)
     earned = np.asarray(run(env, policy, drawn, jax.random.split(k_rollouts, n)).returns[:, 0], np.float64)
-    own = {**env.optional, **type(env).__dataclass_fields__["domain"].default}
+    own = {**env.optional, **env.own_domain}
     rows = []
     for name, column in drawn.items():
         values = np.asarray(column, np.float64)

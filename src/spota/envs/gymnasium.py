@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import UInt32
+from jaxtyping import Float, UInt32
 
 from spota.envs import gymnasium_pictures
-from spota.envs.gymnasium_machines import Loop, open_vector
+from spota.envs.gymnasium_machines import Loop, Place, Vector, open_vector
 from spota.envs.gymnasium_processes import Crew, processes_that_pay
 from spota.envs.gymnasium_recipe import WORDS, Ending, Recipe, construct, package, way_of
 from spota.envs.gymnasium_spaces import action_signals, decoder_of, observation_signals
@@ -49,6 +49,9 @@ class GymnasiumEnv(HostEnv):
     start: Callable[[Any, Any], Any] | None
     processes: int | None
     time_limit: float  # type: ignore[misc]
+    place: Place | None = None
+
+    goes_on = False  # an environment that has terminated may begin anew by itself
 
     @functools.cached_property
     def workers(self) -> int:
@@ -70,12 +73,28 @@ class GymnasiumEnv(HostEnv):
     def open(self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]) -> Machines:
         """One environment per domain; those that are idle are used again unless `reuse=False`."""
         columns = {name: np.asarray(column, float) for name, column in domains.items()}
+        if not self.vector and self.workers > 1 and seeds.size > 1:
+            return self.crew.open(_each(columns, seeds.size), seeds.tolist())
+        return self._here(columns, seeds)
+
+    @property
+    def lacks(self) -> str | None:
+        """A function that places an environment, unless there is one."""
+        words = "spota.gymnasium(…, place=lambda env, signals: …), which sets the environment's state"
+        return words if self.place is None else None
+
+    def open_at(self, domains: HostDomains, observation: Float[np.ndarray, "d n"]) -> Machines:
+        """One environment per domain, where these signals were observed; all of them in this process."""
+        assert self.place is not None
+        seeds, names = np.zeros(observation.shape[1], np.uint32), [s.name for s in self.observations]
+        machines = self._here({name: np.asarray(column, float) for name, column in domains.items()}, seeds)
+        machines.place(self.place, names, observation)
+        return machines
+
+    def _here(self, columns: dict[str, np.ndarray], seeds: UInt32[np.ndarray, "n"]) -> Vector | Loop:
         if self.vector:
             return open_vector(self.recipe, self.start, columns, seeds)
-        each = [{name: float(column[i]) for name, column in columns.items()} for i in range(seeds.size)]
-        if self.workers > 1 and seeds.size > 1:
-            return self.crew.open(each, seeds.tolist())
-        return Loop(self.recipe, each, seeds.tolist(), self.idle, turn_of)
+        return Loop(self.recipe, _each(columns, seeds.size), seeds.tolist(), self.idle, turn_of)
 
     def pictured(
         self, domains: HostDomains, seeds: UInt32[np.ndarray, "n"]
@@ -98,6 +117,11 @@ class GymnasiumEnv(HostEnv):
         return Crew(self.recipe, self.workers, self.time_limit)
 
 
+def _each(columns: Mapping[str, np.ndarray], n: int) -> list[dict[str, float]]:
+    """Domain by domain."""
+    return [{name: float(column[i]) for name, column in columns.items()} for i in range(n)]
+
+
 def gymnasium(
     env: str | Callable[..., Any],
     *,
@@ -114,6 +138,7 @@ def gymnasium(
     arguments: Mapping[str, Any] | None = None,
     vector: bool = False,
     start: Callable[[Any, Any], Any] | None = None,
+    place: Place | None = None,
     reuse: bool = True,
     processes: int | None = None,
     time_limit: float = 60.0,
@@ -145,6 +170,8 @@ def gymnasium(
         arguments: Further arguments of the constructor.
         vector: Run one vector environment of arrays instead of a loop: the id's own, or what `env` makes.
         start: start(env, seeds) → observations: sets the start states of a vector environment after its reset.
+        place: place(env, signals): sets the state to where signals, by name, were observed: numbers, of a vector
+            environment arrays; only `applies` and `fit` need it, which begin where recordings were.
         reuse: Use an environment again for other domains; False makes a new one for every episode.
         processes: How many run machines side by side; by default one per core if a step takes over a millisecond.
         time_limit: Seconds after which a step counts as hanging.
@@ -156,7 +183,7 @@ def gymnasium(
     told |= {"parameters": tuple(p for p in domain if p not in effects.parameters), "apply": apply, "ending": ending}
     told |= {"name": called, "max_steps": max_steps, "floor": min(low, 0.0), "reuse": reuse}
     recipe, facts = _examined(env, told, vector, observations, actions, dt)
-    kind = {"vector": vector, "start": start, "processes": processes, "time_limit": time_limit}
+    kind = {"vector": vector, "start": start, "processes": processes, "time_limit": time_limit, "place": place}
     return GymnasiumEnv(domain, effects, **facts, min_reward=low, max_reward=high, recipe=recipe, **kind)
 
 

@@ -1,6 +1,6 @@
 """Gymnasium environments as machines side by side: a loop over single ones, or one vector environment of arrays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from spota.sim.host import MachineError
 
 Reward = Float[np.ndarray, "n"]
 Flags = Bool[np.ndarray, "n"]
+Place = Callable[[Any, Mapping[str, Any]], None]
+"""(environment, observed signals by name) → nothing: sets the environment's state."""
 
 
 class Episodes:
@@ -96,6 +98,15 @@ class Loop(_Observed):
             observation[i], reward[i], terminated[i] = self._step_one(i, actions[i])
         return self._episodes.take(at, observation, reward, terminated)
 
+    def place(self, how: Place, names: Sequence[str], observation: Float[np.ndarray, "d n"]) -> None:
+        """Put every environment where these signals were observed."""
+        for i, env in enumerate(self._envs):
+            self._notice(i)
+            try:
+                how(env, dict(zip(names, observation[:, i].tolist(), strict=True)))
+            except Exception as error:
+                raise MachineError(i, raised("when it was placed", error)) from error
+
     def close(self) -> None:
         """Give the environments back, or close those that are not used again."""
         for env in self._envs:
@@ -157,6 +168,10 @@ class Vector(_Observed):
         if (np.asarray(truncated) & at).any() and t < self._recipe.max_steps:
             raise early_end(self._recipe, t)
         return self._episodes.take(at, *_arrays(observation, reward, terminated))
+
+    def place(self, how: Place, names: Sequence[str], observation: Float[np.ndarray, "d n"]) -> None:
+        """Put all machines where these signals were observed."""
+        how(self._env, dict(zip(names, observation, strict=True)))
 
     def close(self) -> None:
         """Close the environment; its size belongs to this batch."""

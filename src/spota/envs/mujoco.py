@@ -30,6 +30,8 @@ Xi = HostDomains
 Rows = Float[np.ndarray, "d n"] | Sequence[Float[np.ndarray, "n"]]
 Start = Callable[[np.random.Generator, np.ndarray, np.ndarray], tuple[Any, Any]]
 """(random numbers, qpos0, qvel0) → qpos, qvel of one machine."""
+Place = Callable[[Any, Mapping[str, np.ndarray], Xi], None]
+"""(simulations, observed signals by name, ξ) → nothing: sets qpos and qvel of every simulation."""
 
 
 def mujoco(
@@ -49,6 +51,7 @@ def mujoco(
     control: Callable[[Any, np.ndarray, Xi], Any] | None = None,
     derived: Mapping[str, Callable[[Xi], np.ndarray]] | None = None,
     actions: Sequence[Signal] | None = None,
+    place: Place | None = None,
     effects: Effects | None = None,
     name: str | None = None,
     at_once: int = 1024,
@@ -75,6 +78,8 @@ def mujoco(
         control: (simulations, command, ξ) → one row of n numbers for each actuator; by default the command itself.
         derived: Further targets whose values follow from ξ: `{"actuator/u.gear[0]": lambda xi: xi["a"] * xi["b"]}`.
         actions: Names, units and ranges of the commands; by default the actuators' own.
+        place: (simulations, signals, ξ): sets `qpos` and `qvel` to where signals, `{"x": [n], …}`, were observed; only
+            `applies` and `fit` need it, which begin where recordings were.
         effects: Noise, delay, offset, dead band.
         name: What it is called; by default as the file is.
         at_once: Simulations side by side at most.
@@ -88,7 +93,7 @@ def mujoco(
         max_reward=max_reward, min_reward=min_reward, observations=tuple(observations),
         actions=tuple(actions) if actions is not None else _signals(compiled), at_once=at_once, time_limit=time_limit,
         spec=spec, model_sha256=_digest(package, compiled), targets=dict(targets), derived=dict(derived or {}),
-        substeps=_substeps(compiled, dt), functions=Functions(observe, reward, failed, start, control),
+        substeps=_substeps(compiled, dt), functions=Functions(observe, reward, failed, start, control), place=place,
     )  # fmt: skip
     here.resolved  # noqa: B018, refuses targets that do not exist
     return here
@@ -125,6 +130,7 @@ class MuJoCoEnv(HostEnv):
     derived: Mapping[str, Callable[[Xi], np.ndarray]]
     substeps: int
     functions: Functions
+    place: Place | None = None
 
     @functools.cached_property
     def model(self) -> Any:
@@ -168,6 +174,18 @@ class MuJoCoEnv(HostEnv):
     ) -> contextlib.AbstractContextManager[tuple[Machines, Draw]]:
         """The same simulations, and MuJoCo's renderer, which draws the first of them."""
         return mujoco_pictures.pictured(self, domains, seeds)
+
+    @property
+    def lacks(self) -> str | None:
+        """A function that places simulations, unless there is one."""
+        words = "spota.mujoco(…, place=lambda sim, signals, xi: …), which sets sim.qpos and sim.qvel"
+        return words if self.place is None else None
+
+    def open_at(self, domains: HostDomains, observation: Float[np.ndarray, "d n"]) -> MuJoCoMachines:
+        """One simulation per domain, where these signals were observed."""
+        machines = self.open(domains, np.zeros(observation.shape[1], np.uint32))
+        machines.place({s.name: row for s, row in zip(self.observations, observation, strict=True)})
+        return machines
 
 
 def _spec(model: Any) -> Any:

@@ -1,5 +1,6 @@
 """n simulations of a MuJoCo model side by side, each on its own domain."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,13 @@ class MuJoCoMachines:
             _write(self.sim, env, domains)
         self.sim.reset(stage=int(mujoco.mjtStage.mjSTAGE_NONE))
         self._start(seeds)
+        self._run(lambda: self.sim.forward(stage=self._stage))
+        self._warned = self.sim.warning[:, :, 1].copy()
+
+    def place(self, signals: Mapping[str, Float[np.ndarray, "n"]]) -> None:
+        """Put every simulation where these signals were observed."""
+        assert self._env.place is not None
+        self._env.place(self.sim, signals, self._xi)
         self._run(lambda: self.sim.forward(stage=self._stage))
         self._warned = self.sim.warning[:, :, 1].copy()
 

@@ -54,6 +54,18 @@ class Linear(eqx.Module):
         off = values - np.asarray(self.mean, np.float64)[:, None]
         return np.linalg.solve(np.asarray(self.factor, np.float64), off)
 
+    def moved(self, z: Float[np.ndarray, "p m"], step: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "p m"]:
+        """z after a step, which goes straight in the logarithms of what is positive.
+
+        Masses, motor constants and lengths act in products, so that what recordings leave open of them is a bent ridge
+        in the parameters, and a straight one in their logarithms.
+        """
+        L, mean = np.asarray(self.factor, np.float64), np.asarray(self.mean, np.float64)[:, None]
+        x, along = mean + L @ z, L @ step
+        positive = (np.asarray(self.low)[:, None] > 0) & (x > 0)
+        ratio = np.clip(along / np.where(positive, x, 1.0), -1.0, 1.0)
+        return np.linalg.solve(L, np.where(positive, x * np.exp(ratio), x + along) - mean)
+
     @property
     def spread(self) -> Float[np.ndarray, "p"]:
         """Standard deviations of the parameters."""

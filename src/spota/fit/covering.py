@@ -23,12 +23,13 @@ from jaxtyping import Bool, Float
 
 from spota.fit import coordinates as coordinate_systems
 from spota.fit.coordinates import Linear, is_drawn, values_of
-from spota.fit.estimate import Estimate, Problem, best_machine, estimate
+from spota.fit.estimate import Estimate, Problem, best_machine, estimate, settled
 from spota.fit.noise import Noise, sensors
 from spota.fit.recording import Recording, is_rate, measured
-from spota.fit.segments import Segments, cut, movement
+from spota.fit.segments import Segments, cut, movement, observation_of, smoothed
 from spota.fit.verdict import Coverage, Evidence, Explained
-from spota.sim.env import Env, Platform
+from spota.sim.env import Platform
+from spota.sim.replaying import check_start
 
 LEVEL = 0.03
 """The probability with which a machine of the table is refused."""
@@ -54,11 +55,7 @@ SEEN = 0.5
 
 def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], machines: int = MACHINES) -> Coverage:
     """Whether the platform's table covers the machine of these recordings."""
-    if not isinstance(env, Env):
-        raise ValueError(
-            f"{env.name} is simulated outside of jax, and cannot be started where a recording was; `applies` and `fit` "
-            "need a platform that is written in jax, see docs/recordings.md."
-        )
+    check_start(env)
     segments = cut(recordings, env, env.effects.delay.longest)
     if segments.n > MOST:
         segments = segments.chosen(np.linspace(0, segments.n - 1, MOST).round().astype(int))
@@ -97,8 +94,8 @@ def _judged(
     assert isinstance(system, Linear)
     first = system.z_of(np.array([[near[name]] for name in system.names]))
     found = estimate(problem, 10, np.clip(first, -3.0, 3.0), start)
-    simulated, z = _simulated(key, problem, machines)
-    null = estimate(replace(problem, segments=simulated, machines=machines), 4, z)
+    simulated, z, begun = _simulated(key, problem, start, machines)
+    null = settled(replace(problem, segments=simulated, machines=machines), z, begun)
     share = learned(system, null)
     score, scores_of_null = scores(system, found, share), scores(system, null, share)
     counts = speaking(share)
@@ -133,7 +130,7 @@ def speaking(share: Float[np.ndarray, "p"]) -> Bool[np.ndarray, "p"]:
 
 
 def surprise(
-    env: Env, system: Linear, share: Float[np.ndarray, "p"], t: Float[np.ndarray, "p m"]
+    env: Platform, system: Linear, share: Float[np.ndarray, "p"], t: Float[np.ndarray, "p m"]
 ) -> Float[np.ndarray, "p m"]:
     """−log of the probability that |t| of a parameter is as large among machines of the table.
 
@@ -150,8 +147,13 @@ def surprise(
     return found
 
 
-def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segments, Float[np.ndarray, "p m"]]:
-    """The same segments as machines of the table would have done them, with noise; and these machines."""
+def _simulated(
+    key: jax.Array, problem: Problem, start: Float[np.ndarray, "d n 1"], machines: int
+) -> tuple[Segments, Float[np.ndarray, "p m"], Float[np.ndarray, "d n m"]]:
+    """The same segments as machines of the table would have done them; these machines; and where they truly began.
+
+    Noise spoils what is measured during a segment and, with what was measured before, its measured beginning.
+    """
     env, system, segments = problem.env, problem.coordinates, problem.segments
     assert isinstance(system, Linear)
     drawn = env.domain.sample(key, machines)
@@ -159,21 +161,19 @@ def _simulated(key: jax.Array, problem: Problem, machines: int) -> tuple[Segment
     z = system.z_of(values)
     everything = segments.chosen(np.tile(np.arange(segments.n), machines))
     own = replace(problem, segments=everything, machines=machines)
-    start = np.asarray(everything.start, np.float64).reshape(len(env.observations), machines, -1).swapaxes(1, 2)
-    left = own.residuals(Estimate(z, start, np.zeros((*z.shape[:1], *z.shape)), np.zeros(machines)))
+    begun = np.repeat(start, machines, axis=2)
+    left = own.residuals(z, begun)
+    reach, smoothing = smoothed(env, segments.every)
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-    seen = everything.positions - left + problem.noise.draw(generator, left.shape)
-    return _with_positions(everything, seen.astype(np.float32)), z
-
-
-def _with_positions(segments: Segments, positions: np.ndarray) -> Segments:
-    return Segments(
-        segments.start, segments.commands, positions, segments.of, history=segments.history, every=segments.every
-    )
+    noise = problem.noise.draw(generator, (reach + 1 + left.shape[0], *left.shape[1:]))
+    slopes, positions = np.einsum("it,tqn->iqn", smoothing, noise[: 2 * reach + 1])
+    measured = begun.reshape(begun.shape[0], -1, order="F") + observation_of(env, positions, slopes)
+    seen = everything.positions - left + noise[reach + 1 :]
+    return everything.seen(measured.astype(np.float32), seen.astype(np.float32)), z, begun
 
 
 def _evidence(
-    env: Env,
+    env: Platform,
     system: Linear,
     near: Mapping[str, float],
     found: Estimate,
@@ -198,16 +198,15 @@ def _evidence(
     return tuple(sorted(rows, key=lambda row: -row.surprise))
 
 
-def _usual_spread(env: Env, name: str) -> float:
+def _usual_spread(env: Platform, name: str) -> float:
     """The spread that the platform itself gives a parameter: how far to look, and what excitation is measured by."""
-    default = type(env).__dataclass_fields__["domain"].default
-    own = {**env.optional, **(default if hasattr(default, "items") else {})}
+    own = {**env.optional, **env.own_domain}
     rows = [table[name].marginal for table in (own, env.domain) if name in table]
     drawn = next((marginal for marginal in rows if is_drawn(marginal)), None)
     return 0.0 if drawn is None else float(np.std(drawn.draw(np.random.default_rng(0), 2000)))
 
 
-def _explained(env: Env, segments: Segments, noise: Noise) -> tuple[Explained, ...]:
+def _explained(env: Platform, segments: Segments, noise: Noise) -> tuple[Explained, ...]:
     moved = movement(segments)
     names = [(s.name, s.unit) for s in measured(env)]
     return tuple(
@@ -216,7 +215,7 @@ def _explained(env: Env, segments: Segments, noise: Noise) -> tuple[Explained, .
     )
 
 
-def _still(env: Env, segments: Segments) -> str | None:
+def _still(env: Platform, segments: Segments) -> str | None:
     """Why nothing can be learned, if nothing moves."""
     moved, sigma = movement(segments), sensors(env).sigma
     told = np.ptp(segments.commands.reshape(-1, len(env.actions)), axis=0) if len(env.actions) == 1 else None
@@ -247,17 +246,10 @@ def _flipped(problem: Problem, before: float) -> str | None:
     return words
 
 
-def _turned(env: Env, segments: Segments, signal: object) -> Segments:
+def _turned(env: Platform, segments: Segments, signal: object) -> Segments:
     """The segments with one quantity's sign turned round, its rate included."""
     if signal is None:
-        return Segments(
-            segments.start,
-            -segments.commands,
-            segments.positions,
-            segments.of,
-            history=segments.history,
-            every=segments.every,
-        )
+        return replace(segments, commands=-segments.commands)  # type: ignore[type-var]
     place = measured(env).index(signal)  # type: ignore[arg-type]
     rates = [i for i, s in enumerate(env.observations) if is_rate(s)]
     own = [i for i, s in enumerate(env.observations) if not is_rate(s)]
@@ -267,12 +259,10 @@ def _turned(env: Env, segments: Segments, signal: object) -> Segments:
         sign[rates[place]] = -1
     positions = segments.positions.copy()
     positions[:, place] *= -1
-    return Segments(
-        segments.start * sign, segments.commands, positions, segments.of, history=segments.history, every=segments.every
-    )
+    return segments.seen(segments.start * sign, positions)
 
 
-def _hopeless(env: Env, explained: tuple[Explained, ...]) -> str:
+def _hopeless(env: Platform, explained: tuple[Explained, ...]) -> str:
     shares = ", ".join(f"{100 * max(e.share, 0):.0f} % of {e.name}" for e in explained)
     return f"no machine near the table moves like this: the best one explains {shares}; is it a {env.name}?"
 

@@ -8,16 +8,27 @@ the small systems are solved by NumPy on the host.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from spota.fit import prediction
-from spota.fit.coordinates import Coordinates
+from spota.fit.coordinates import Coordinates, Linear
 from spota.fit.noise import Noise, beginnings, seen
 from spota.fit.segments import Segments
-from spota.sim.env import Env
+from spota.sim.env import Platform
+from spota.sim.host import HostEnv
 
 FARTHEST = 8.0
 """Prior standard deviations that no coordinate leaves: beyond, the simulator itself may not hold."""
+FAR = 1e-2
+"""How much steps are shortened at first, far from the best machine."""
+NEAR = 1e-3
+"""And near it, where directions that hardly matter would otherwise be left as they are."""
+SETTLED = 0.1
+"""A machine is found if a further step promises less than this: a tenth of what a parameter costs one deviation off."""
+ROUNDS = 3
+"""How often machines that are not found go on."""
+TOGETHER = 32
+"""Machines that go on at least, in jax: for fewer, a program would be compiled for every number of them."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,15 @@ class Estimate:
     """What the segments say about z, with the beginnings unknown: the inverse covariance without the prior."""
     cost: Float[np.ndarray, "m"]
     """Twice the negative log posterior, but for a constant."""
+    gain: Float[np.ndarray, "m"]
+    """What one more step promises to take off the cost: next to nothing at the best machine."""
+
+    def replaced(self, which: Int[np.ndarray, "some"], others: "Estimate") -> "Estimate":
+        """The same with other estimates for some machines."""
+        mine = {name: x.copy() for name, x in vars(self).items()}
+        for name, x in vars(others).items():
+            mine[name][..., which] = x
+        return Estimate(**mine)
 
     def covariance(self, precision: float = 1.0) -> Float[np.ndarray, "m p p"]:
         """Of z after the segments, by Laplace."""
@@ -41,7 +61,7 @@ class Estimate:
 class Problem:
     """What is to be explained, and what is believed about it."""
 
-    env: Env
+    env: Platform
     coordinates: Coordinates
     segments: Segments
     """n segments of each of m machines, one machine after the other."""
@@ -72,14 +92,21 @@ class Problem:
         counts = np.arange(t) < max(5, round(self.horizon * t))
         return counts[:, None] * self.noise.weights
 
+    def only(self, which: Int[np.ndarray, "some"]) -> "Problem":
+        """The problem of some of its machines."""
+        places = (which[:, None] * self.each + np.arange(self.each)).reshape(-1)
+        return replace(self, segments=self.segments.chosen(places), machines=which.size)
+
     def lanes(self, z: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "p n"]:
         """The machine of every segment."""
         return np.repeat(z, self.each, axis=1)
 
-    def residuals(self, found: Estimate) -> Float[np.ndarray, "t q n"]:
-        """What the estimate leaves unexplained."""
-        start = found.start.reshape(found.start.shape[0], -1, order="F")
-        return prediction.predicted(self.env, self.coordinates, self.lanes(found.z), start, self.segments)
+    def residuals(
+        self, z: Float[np.ndarray, "p m"], start: Float[np.ndarray, "d n m"]
+    ) -> Float[np.ndarray, "t q lanes"]:
+        """What machines that begin there leave unexplained."""
+        flat = start.reshape(start.shape[0], -1, order="F")
+        return prediction.predicted(self.env, self.coordinates, self.lanes(z), flat, self.segments)
 
 
 def estimate(
@@ -87,6 +114,7 @@ def estimate(
     iterations: int = 8,
     z: Float[np.ndarray, "p m"] | None = None,
     start: Float[np.ndarray, "d n m"] | None = None,
+    damping: float = FAR,
 ) -> Estimate:
     """Improve all machines step by step; a step that makes one worse is taken back, and shorter ones follow."""
     p, m = len(problem.coordinates.names), problem.machines
@@ -94,16 +122,32 @@ def estimate(
     measured = _by_machine(np.asarray(problem.segments.start, np.float64), m)
     first = np.zeros((p, m)) if z is None else np.asarray(z, np.float64)
     here = _Point.at(problem, first, measured if start is None else start, measured, spread)
-    damping = np.full(m, 1e-2)
+    shorter = np.full(m, damping)
     for _ in range(iterations):
-        step_z, step_start = here.step(problem, damping)
-        moved = np.where(problem.free[:, None], np.clip(here.z + step_z, -FARTHEST, FARTHEST), here.z)
+        step_z, step_start = here.step(problem, shorter)
+        moved = np.where(problem.free[:, None], np.clip(_moved(problem, here.z, step_z), -FARTHEST, FARTHEST), here.z)
         there = _Point.at(problem, moved, here.start + step_start, measured, spread)
         better = there.cost <= here.cost
         here = here.replaced(there, better)
-        damping = np.where(better, damping / 5, damping * 10)
-    _, information, _ = here.reduced()
-    return Estimate(here.z, here.start, information, here.cost)
+        shorter = np.where(better, shorter / 5, shorter * 10)
+    _, information, gradient = here.reduced()
+    return Estimate(here.z, here.start, information, here.cost, _gain(problem, here.z, information, gradient))
+
+
+def settled(problem: Problem, z: Float[np.ndarray, "p m"], start: Float[np.ndarray, "d n m"]) -> Estimate:
+    """The best machines from guesses nearby; most are found in a few steps, and the others go on alone."""
+    found = estimate(problem, 4, z, start, NEAR / 10)
+    promised = found.gain
+    for _ in range(ROUNDS):
+        waiting = int((promised > SETTLED).sum())
+        if not waiting:
+            break
+        rest = np.sort(np.argsort(-promised)[: max(waiting, 1 if isinstance(problem.env, HostEnv) else TOGETHER)])
+        again = estimate(problem.only(rest), 4, found.z[:, rest], found.start[..., rest], NEAR)
+        kept = found.cost[rest] - again.cost > SETTLED / 5  # at a kink, a step promises what it does not keep
+        found, promised = found.replaced(rest, again), promised.copy()
+        promised[rest] = np.where(kept, again.gain, 0.0)
+    return found
 
 
 def best_machine(problem: Problem, wide: float = 0.1) -> tuple[Estimate, Noise]:
@@ -118,10 +162,10 @@ def best_machine(problem: Problem, wide: float = 0.1) -> tuple[Estimate, Noise]:
     found = estimate(problem, 8, found.z, found.start)
     noise = problem.noise
     for _ in range(2):
-        noise = seen(problem.residuals(found), found.start.size + found.z.size)
+        noise = seen(problem.residuals(found.z, found.start), found.start.size + found.z.size)
         problem = replace(problem, noise=noise)
         found = estimate(problem, 5, found.z, found.start)
-    return found, seen(problem.residuals(found), found.start.size + found.z.size)
+    return found, seen(problem.residuals(found.z, found.start), found.start.size + found.z.size)
 
 
 def beginnings_of(
@@ -130,7 +174,8 @@ def beginnings_of(
     """How what a machine leaves unexplained depends on where segments begin, and the covariance of the latter."""
     lanes = np.repeat(z[:, None], start.shape[1], axis=1)
     segments = problem.segments.chosen(np.arange(start.shape[1]))
-    _, J = prediction.jacobians(problem.env, problem.coordinates, lanes, start, segments)
+    pinned = np.zeros(z.size, bool)
+    _, J = prediction.jacobians(problem.env, problem.coordinates, lanes, start, segments, pinned)
     S = J[:, :, z.size :]
     spread = beginnings(problem.env, problem.noise, problem.segments)
     return S, np.linalg.inv(np.einsum("tqin,tq,tqjn->nij", S, problem.weights, S) + np.diag(1 / spread**2))
@@ -152,7 +197,7 @@ class _Point:
         p, m = z.shape
         flat = start.reshape(start.shape[0], -1, order="F")
         found = prediction.linearised(
-            problem.env, problem.coordinates, problem.lanes(z), flat, problem.segments, problem.weights
+            problem.env, problem.coordinates, problem.lanes(z), flat, problem.segments, problem.weights, problem.free
         )
         matrix, gradient, cost = (_by_machine(np.nan_to_num(x, nan=1e12, posinf=1e12, neginf=-1e12), m) for x in found)
         off = (start - measured) / spread[:, None, None] ** 2
@@ -191,6 +236,18 @@ class _Point:
 
     def replaced(self, other: "_Point", where: np.ndarray) -> "_Point":
         return _Point(*(np.where(where, b, a) for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+def _gain(problem: Problem, z: np.ndarray, information: np.ndarray, gradient: np.ndarray) -> Float[np.ndarray, "m"]:
+    free = problem.free
+    H = np.moveaxis(information[np.ix_(free, free)], -1, 0) + problem.precision * np.eye(int(free.sum()))
+    pull = (gradient + problem.precision * z.T)[:, free]
+    return np.einsum("mi,mi->m", pull, np.linalg.solve(H, pull[..., None])[..., 0])
+
+
+def _moved(problem: Problem, z: np.ndarray, step: np.ndarray) -> np.ndarray:
+    system = problem.coordinates
+    return system.moved(z, step) if isinstance(system, Linear) else z + step
 
 
 def _by_machine(x: np.ndarray, machines: int) -> np.ndarray:

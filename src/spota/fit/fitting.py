@@ -31,7 +31,8 @@ from spota.fit.segments import Segments, cut
 from spota.runs.directory import Run
 from spota.sim import table_file
 from spota.sim.domain import DomainDistribution, Empirical
-from spota.sim.env import Env, Platform
+from spota.sim.env import Platform
+from spota.sim.replaying import check_start
 
 MOST = 80
 """Segments that a fit looks at, evenly chosen."""
@@ -66,7 +67,7 @@ class Settings:
 class Fit:
     """A table that covers the machine, and what speaks for it."""
 
-    env: Env
+    env: Platform
     """The platform with that table."""
     noise: Noise
     tempering: dict[str, float]
@@ -94,11 +95,7 @@ class Fit:
 
 def fit(env: Platform, recordings: Sequence[Recording], settings: Settings, run: Run) -> Fit:
     """Learn what the recordings tell about the machine."""
-    if not isinstance(env, Env):
-        raise ValueError(
-            f"{env.name} is simulated outside of jax: nothing can be differentiated there, nor started where a "
-            "recording was. `fit` needs a platform that is written in jax, see docs/recordings.md."
-        )
+    check_start(env)
     before = prior(env, settings.widen)
     wide = env.with_domain(before)
     segments, left, fitted = _divided(recordings, wide, settings.held_out)
@@ -153,7 +150,9 @@ def describe(found: Fit, recordings: Sequence[Recording], settings: Settings) ->
     }
 
 
-def _divided(recordings: Sequence[Recording], env: Env, share: float) -> tuple[Segments, Segments, tuple[str, ...]]:
+def _divided(
+    recordings: Sequence[Recording], env: Platform, share: float
+) -> tuple[Segments, Segments, tuple[str, ...]]:
     """Segments to fit, and with a lead to predict; whole recordings are held out if there are several."""
     longest, n = env.effects.delay.longest, len(recordings)
     segments, led = cut(recordings, env, longest), cut(recordings, env, longest, holding_out.LEAD)
@@ -173,7 +172,7 @@ def _thinned(index: np.ndarray) -> np.ndarray:
     return index if index.size <= MOST else index[np.linspace(0, index.size - 1, MOST).round().astype(int)]
 
 
-def _problem(env: Env, segments: Segments) -> tuple[Problem, Float[np.ndarray, "m"]]:
+def _problem(env: Platform, segments: Segments) -> tuple[Problem, Float[np.ndarray, "m"]]:
     """One machine, and the whole delays that the prior allows."""
     name = env.effects.delay.parameter
     if name not in env.domain:
@@ -205,7 +204,7 @@ def _estimated(problem: Problem, delays: np.ndarray, run: Run) -> tuple[Estimate
         many = replace(problem, noise=noise, machines=delays.size, segments=_for_each(problem.segments, delays.size))
         start = np.repeat(first.start, delays.size, axis=2)
         found = estimate(many, 8, _with_delay(problem, first.z, delays), start)
-        left = many.residuals(found).reshape(*problem.segments.positions.shape[:2], delays.size, -1)
+        left = many.residuals(found.z, found.start).reshape(*problem.segments.positions.shape[:2], delays.size, -1)
         best = int(np.argmin(found.cost))
         noise = seen(left[:, :, best], found.start[..., best].size + found.z.shape[0])
         return {**_arrays(found), "sigma": noise.sigma, "tau": noise.tau, COST: time.monotonic() - begun}
@@ -219,10 +218,10 @@ def _best_from(problem: Problem, first: Estimate) -> tuple[Estimate, Noise]:
     found = estimate(replace(problem, horizon=0.5), 5, first.z, first.start)
     found = estimate(problem, 8, found.z, found.start)
     for _ in range(2):
-        noise = seen(problem.residuals(found), found.start.size + found.z.size)
+        noise = seen(problem.residuals(found.z, found.start), found.start.size + found.z.size)
         problem = replace(problem, noise=noise)
         found = estimate(problem, 4, found.z, found.start)
-    return found, seen(problem.residuals(found), found.start.size + found.z.size)
+    return found, seen(problem.residuals(found.z, found.start), found.start.size + found.z.size)
 
 
 def _tempered(problem: Problem, found: Estimate, left: Segments, run: Run) -> tuple[dict[str, float], Noise]:
@@ -291,4 +290,4 @@ def _arrays(found: Estimate) -> dict[str, np.ndarray]:
 
 
 def _estimate(kept: dict[str, np.ndarray]) -> Estimate:
-    return Estimate(**{name: kept[name] for name in ("z", "start", "information", "cost")})
+    return Estimate(**{name: kept[name] for name in ("z", "start", "information", "cost", "gain")})

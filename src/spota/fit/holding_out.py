@@ -14,7 +14,7 @@ from spota.fit.posterior import Sampled
 from spota.fit.prediction import jacobians, predicted
 from spota.fit.recording import measured
 from spota.fit.segments import SECONDS, Segments
-from spota.sim.env import Env
+from spota.sim.env import Platform
 
 ROWS = 60
 """Machines of the fit that predict."""
@@ -63,7 +63,7 @@ class HeldOut:
 
 
 def check(
-    before: Env, coordinates: Scores, middle: np.ndarray, sampled: Sampled, noise: Noise, left: Segments
+    before: Platform, coordinates: Scores, middle: np.ndarray, sampled: Sampled, noise: Noise, left: Segments
 ) -> HeldOut:
     """Predict held-out segments with rows of the fit, from where its middle machine places their beginnings."""
     rows = np.linspace(0, sampled.z.shape[0] - 1, ROWS).round().astype(int)
@@ -85,7 +85,7 @@ def check(
 
 
 def watched(
-    env: Env, coordinates: Coordinates, z: Float[np.ndarray, "p"], noise: Noise, segments: Segments
+    env: Platform, coordinates: Coordinates, z: Float[np.ndarray, "p"], noise: Noise, segments: Segments
 ) -> tuple[Float[np.ndarray, "d n"], Float[np.ndarray, "n d d"]]:
     """Where segments with a lead begin, by what a machine shows during the lead; and a factor of the covariance."""
     share = _lead(env, segments) / segments.positions.shape[0]
@@ -95,7 +95,7 @@ def watched(
 
 
 def ahead(
-    env: Env,
+    env: Platform,
     coordinates: Coordinates,
     rows: Float[np.ndarray, "p m"],
     starts: Float[np.ndarray, "d m n"],
@@ -109,14 +109,14 @@ def ahead(
     return off.reshape(*off.shape[:2], m, n)[_lead(env, segments) :]
 
 
-def _lead(env: Env, segments: Segments) -> int:
+def _lead(env: Platform, segments: Segments) -> int:
     """Samples of the lead."""
     return segments.positions.shape[0] - round(SECONDS / (segments.every * env.dt))
 
 
-def nominal(before: Env) -> tuple[Plain, Float[np.ndarray, "p"]]:
+def nominal(before: Platform) -> tuple[Plain, Float[np.ndarray, "p"]]:
     """The platform's nominal machine, which has no friction that its own table does not name."""
-    own = type(before).__dataclass_fields__["domain"].default
+    own = before.own_domain
     rows = {name: (own[name] if name in own else before.optional[name]) for name in before.domain}
     return Plain(tuple(rows), {}), np.array([row.nominal_value for row in rows.values()])
 
@@ -130,7 +130,8 @@ def log_scores(problem: Problem, found: Estimate, left: Segments) -> tuple[list[
     """The mean log density of held-out samples by assumption, with the machine uncertain by Laplace."""
     best = int(np.argmin(found.cost))
     z, p = found.z[:, best], found.z.shape[0]
-    r, J = jacobians(problem.env, problem.coordinates, np.repeat(z[:, None], left.n, axis=1), left.start, left)
+    lanes = np.repeat(z[:, None], left.n, axis=1)
+    r, J = jacobians(problem.env, problem.coordinates, lanes, left.start, left, problem.free)
     names, scored = [], []
     for name, noise in choices(problem.noise).items():
         ratio = float((problem.noise.weights / noise.weights).mean())

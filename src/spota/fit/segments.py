@@ -24,6 +24,10 @@ GAP = 0.1
 """Seconds without a sample across which no segment goes."""
 
 
+Normal = tuple[Float[np.ndarray, "k k n"], Float[np.ndarray, "k n"], Float[np.ndarray, "n"]]
+"""JᵀWJ, JᵀWr and rᵀWr of every segment, for the p coordinates and then the d of its beginning."""
+
+
 class Segments(eqx.Module):
     """n segments of recordings on the platform's clock, batch last."""
 
@@ -51,6 +55,10 @@ class Segments(eqx.Module):
         parts = (self.start, self.commands, self.positions, self.of)
         return Segments(*(x[..., index] for x in parts), history=self.history, every=self.every)
 
+    def seen(self, start: Float[np.ndarray, "d n"], positions: Float[np.ndarray, "samples q n"]) -> "Segments":
+        """The same commands, with other measurements."""
+        return Segments(start, self.commands, positions, self.of, history=self.history, every=self.every)
+
 
 def cut(recordings: Sequence[Recording], env: Platform, longest: int, lead: float = 0.0) -> Segments:
     """All segments of some recordings, which need not have one rate: the slowest is taken for all.
@@ -63,6 +71,26 @@ def cut(recordings: Sequence[Recording], env: Platform, longest: int, lead: floa
     parts = [_cut(i, recording, env, longest, every, lead) for i, recording in enumerate(recordings)]
     join = [np.concatenate([part[j] for part in parts], axis=-1) for j in range(4)]
     return Segments(*join, history=longest, every=every)
+
+
+def smoothed(env: Platform, every: int) -> tuple[int, Float[np.ndarray, "2 samples"]]:
+    """What a beginning is made of: so many samples before and after it, and how they make a slope and a position."""
+    dt = every * env.dt
+    reach = int(max(AROUND, 3.5 * dt) / dt + 1e-6)
+    cubic = np.vander(np.arange(-reach, reach + 1) * dt, 4)
+    return reach, np.linalg.pinv(cubic)[-2:]
+
+
+def observation_of(
+    env: Platform, positions: Float[np.ndarray, "q *n"], slopes: Float[np.ndarray, "q *n"]
+) -> np.ndarray:
+    """Positions and rates in the order of the observations."""
+    observation = np.zeros((len(env.observations), *positions.shape[1:]))
+    places = [i for i, s in enumerate(env.observations) if s in measured(env)]
+    observation[places] = positions
+    for rate, position in rate_of(env).items():
+        observation[rate] = slopes[places.index(position)]
+    return observation
 
 
 def movement(segments: Segments) -> Float[np.ndarray, "q"]:
@@ -110,9 +138,4 @@ def _start(recording: Recording, env: Platform, time: float) -> np.ndarray:
     near = np.abs(recording.time - time) <= max(AROUND, 3.5 * float(np.median(np.diff(recording.time))))
     t = recording.time[near] - time
     slope, value = np.polyfit(t, recording.positions[near], 3)[-2:]
-    observation = np.zeros(len(env.observations))
-    places = [i for i, s in enumerate(env.observations) if s in measured(env)]
-    observation[places] = value
-    for rate, position in rate_of(env).items():
-        observation[rate] = slope[places.index(position)]
-    return observation
+    return observation_of(env, value, slope)

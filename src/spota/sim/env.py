@@ -63,9 +63,15 @@ class Platform(abc.ABC):
         """The smallest return; at most 0, which is what an episode earns that fails at once."""
         return min(self.min_reward, 0.0) * self.max_steps
 
+    @functools.cached_property
+    def own_domain(self) -> DomainDistribution:
+        """The table that the platform came with, whichever it has now."""
+        first = type(self).__dataclass_fields__["domain"].default
+        return first if isinstance(first, DomainDistribution) else self.domain
+
     def with_effects(self: Kind, **effects: Any) -> Kind:
         """The same platform with other effects: `env.with_effects(noise=None)`."""
-        return replace(self, effects=replace(self.effects, **effects))
+        return self._changed(effects=replace(self.effects, **effects))
 
     def with_domain(self: Kind, domain: DomainDistribution) -> Kind:
         """The same platform with another table, and with room for its delays."""
@@ -74,7 +80,12 @@ class Platform(abc.ABC):
         effects = self.effects
         if longest > delay.longest:
             effects = replace(effects, delay=replace(delay, longest=math.ceil(longest)))
-        return replace(self, domain=domain, effects=effects)
+        return self._changed(domain=domain, effects=effects)
+
+    def _changed(self: Kind, **fields: Any) -> Kind:
+        other = replace(self, **fields)
+        vars(other)["own_domain"] = self.own_domain  # which a platform that a function made has nowhere else
+        return other
 
     def check_noise(self, noise: ObservationNoise | None):
         """Refuse noise that does not fit the observation."""

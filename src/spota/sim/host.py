@@ -67,6 +67,8 @@ class HostEnv(Platform):
     """How many machines run side by side at most; further rollouts wait for them."""
     time_limit: ClassVar[float] = 60.0
     """Seconds after which a call that does not answer counts as hanging."""
+    goes_on: ClassVar[bool] = True
+    """Whether the physics of a machine that has failed go on, so that recordings can be followed there."""
 
     @property
     def patience(self) -> float | None:
@@ -82,6 +84,16 @@ class HostEnv(Platform):
     ) -> contextlib.AbstractContextManager[tuple[Machines, Draw]]:
         """The machines that `open` makes, and what draws the first of them; `NoPictureError` if nothing can."""
         return _with_picture(self.open(domains, seeds))
+
+    @property
+    def lacks(self) -> str | None:
+        """What must be written before machines can begin where a recording was; None if they can."""
+        return "its method open_at(domains, observation)" if type(self).open_at is HostEnv.open_at else None
+
+    def open_at(self, domains: HostDomains, observation: Float[np.ndarray, "d n"]) -> Machines:
+        """Optional, for recordings: one machine per domain, in the state that the ideal observation belongs to."""
+        del domains, observation
+        raise ValueError(f"{self.name} cannot begin where a recording was; write {self.lacks}.")
 
     def stale(self, domain: Mapping[str, float]) -> list[str]:
         """What the simulator still has from before after this domain was applied: a sentence each, for `check`."""

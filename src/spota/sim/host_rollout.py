@@ -73,7 +73,8 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
     heard = {name: jnp.asarray(domains[name]) for name in env.effects.parameters}
     decide, held = _deciding(env, how, policies, words, heard, keys.shape)
     columns = {name: np.asarray(column, np.float64).reshape(-1) for name, column in domains.items()}
-    with opened(env, columns, randomness.seeds(keys.reshape(-1))) as machines:
+    seeds = randomness.seeds(keys.reshape(-1))
+    with opened(env, columns, lambda: env.open(columns, seeds)) as machines:
         ideal = _observed(env, columns, machines)
         alive = np.asarray(np.isfinite(ideal).all(axis=0))
         for t in range(env.max_steps):
@@ -81,7 +82,7 @@ def play(env: HostEnv, how: HowToAct, policies: Any, domains: GroupedDomains, ke
                 break
             found, held = decide(np.int32(t), ideal, held)
             ours = _apart(env, np.asarray(found))
-            with _blaming(env, columns):
+            with blaming(env, columns):
                 after = _physics(env, machines, ours.reached, ideal, alive)
             see(t, HostStep(ours.observation, ideal, ours.action, ours.command, after.reward, alive))
             ideal, alive = after.ideal, after.alive
@@ -220,7 +221,7 @@ def _empty_queue(env: HostEnv, shape: tuple[int, ...]) -> Float[Array, "P slots 
 
 
 def _observed(env: HostEnv, columns: HostDomains, machines: Machines) -> Float[np.ndarray, "d n"]:
-    with _blaming(env, columns):
+    with blaming(env, columns):
         n = next(iter(columns.values())).size
         return _shaped(env, "observe", machines.observe(), (len(env.observations), n))
 
@@ -238,11 +239,11 @@ def _shaped(env: HostEnv, method: str, found: Any, wanted: tuple[int, ...]) -> F
 
 
 @contextlib.contextmanager
-def opened(env: HostEnv, columns: HostDomains, seeds: np.ndarray) -> Iterator[Machines]:
+def opened(env: HostEnv, columns: HostDomains, begin: Callable[[], Machines]) -> Iterator[Machines]:
     """The machines, which are watched, and closed in any case."""
     with watching(env.patience, lambda error: blamed(env, columns, error)):
-        with _blaming(env, columns):
-            machines = env.open(columns, seeds)
+        with blaming(env, columns):
+            machines = begin()
         WATCH.ended()
         try:
             yield Watched(machines)
@@ -251,7 +252,7 @@ def opened(env: HostEnv, columns: HostDomains, seeds: np.ndarray) -> Iterator[Ma
 
 
 @contextlib.contextmanager
-def _blaming(env: HostEnv, columns: HostDomains) -> Iterator[None]:
+def blaming(env: HostEnv, columns: HostDomains) -> Iterator[None]:
     """Whatever a simulator raises becomes one sentence."""
     try:
         yield

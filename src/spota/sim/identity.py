@@ -28,8 +28,9 @@ from spota.sim.marginals import Marginal
 
 HOOKS = ("__post_init__", "__call__", "__getattr__")
 """Methods with underscores that someone writes; the others are made by `dataclass`."""
-MANNERS = ("at_once", "pictured", "processes", "time_limit")
-"""How somebody else's simulator is run and drawn on this computer: its machines give the same returns in any case."""
+MANNERS = ("at_once", "lacks", "open_at", "pictured", "place", "processes", "time_limit")
+"""How somebody else's simulator is run and drawn on this computer, and put where a recording was: its machines give the
+same returns in any case."""
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
