@@ -1,5 +1,6 @@
 """Gymnasium environments as platforms: how ξ arrives, what signals, endings and seeds mean, and what is refused."""
 
+import operator
 import os
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def test_environments_begin_where_a_recording_was():
     assert env.lacks is None and bare.lacks is not None and "place=lambda env, signals" in bare.lacks
     assert platform_sha256(env) == platform_sha256(bare)
     with pytest.raises(ValueError, match="when it was placed it raised AttributeError: 'list'"):
-        replay(slider.platform(place=lambda env, signals: [].missing), DOMAINS, start, pushes)  # noqa: ARG005
+        replay(slider.platform(place=lambda *_: operator.attrgetter("missing")([])), DOMAINS, start, pushes)
 
 
 def test_a_vector_environment_begins_where_a_recording_was():

@@ -25,7 +25,7 @@ from spota.fit.verdict import Coverage
 from spota.runs import plan
 from spota.runs.directory import Run
 from spota.runs.plan import Plan
-from spota.sim.env import Env, Policy
+from spota.sim.env import Env, Platform, Policy
 
 WIDEN = {
     "cart-pole": ("pole_length=0.05:0.3", "cart_mass=3", "torque_constant=3"),
@@ -94,7 +94,7 @@ def plans(name: str, fitted: Path, seed: int, quick: bool) -> dict[str, Plan]:
     return {"paper": plan.resolve(None, about), "fitted": plan.resolve(None, {**about, "domain": str(fitted)})}
 
 
-def on_the_machine(seed: int, env: Env, policies: dict[str, Policy], rows: int = 1000) -> Standings:
+def on_the_machine(seed: int, env: Platform, policies: dict[str, Policy], rows: int = 1000) -> Standings:
     """What policies earn on machines that the recordings allow."""
     k_domains, k_rollouts = jax.random.split(jax.random.key(seed + 17))
     return compare(k_rollouts, env, policies, env.domain.sample(k_domains, rows))
