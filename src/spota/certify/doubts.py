@@ -26,31 +26,8 @@ def doubts(c: Certificate) -> Iterator[str]:
             f"{figure(c.performance.high)}. References that start from it may be as weak, and then a small gap means "
             "nothing. Train it first: more iterations, or another optimizer."
         )
-    if c.clipped_share == 1:
-        yield (
-            "No reference beat the policy on any domain, so every gap was set to zero. This shows that the optimizer "
-            "found nothing better, not that nothing better exists."
-        )
-    if c.reference_improvement <= 0:
-        yield (
-            f"The references did not improve on their start (by {figure(c.reference_improvement)} on average): the "
-            "gaps, and so the bound, are too small. Give the optimizer more iterations or another step size."
-        )
-    if c.losing_share > MANY_LOSE:
-        yield (
-            f"{percent(c.losing_share)} of the references lost against the policy on the very domains that they were "
-            "trained on. They are weak, and the bound is too small; train them longer."
-        )
-    if c.effort_margin is None:
-        yield (
-            "Whether the references are strong enough was not measured: none of them was trained longer. If they are "
-            "weak, the bound is too small. Set effort_references, and use an optimizer that has iterations."
-        )
-    elif still_improving(c):
-        yield (
-            f"The references are still improving: trained {c.effort_factor} times as long they gain "
-            f"{figure(c.effort_gain or 0.0)}, and the mean gap is {figure(c.mean_gap)}. Train them longer."
-        )
+    if not decided_without_references(c):
+        yield from _about_references(c)
     if c.n_G < FEW_REFERENCES:
         yield f"Only {c.n_G} references were compared; below {FEW_REFERENCES} every interval is a guess. Set n_G to 20."
     if c.split is not None and rare_failures_decide(c):
@@ -75,6 +52,40 @@ def doubts(c: Certificate) -> Iterator[str]:
             f"Some returns lie outside {figure(c.performance.low)} … {figure(c.performance.high)}, the range that the "
             "platform states (min_reward, max_reward); without it there are no bounds on the performance, and no split "
             "of the loss."
+        )
+
+
+def decided_without_references(c: Certificate) -> bool:
+    """Whether the policy reaches the largest return wherever it does not fail: then no reference can earn more."""
+    return c.method == "split" and c.split is not None and c.split.level >= c.max_return
+
+
+def _about_references(c: Certificate) -> Iterator[str]:
+    """Signs that references are weak."""
+    if c.clipped_share == 1:
+        yield (
+            "No reference beat the policy on any domain, so every gap was set to zero. This shows that the optimizer "
+            "found nothing better, not that nothing better exists."
+        )
+    if c.reference_improvement <= 0:
+        yield (
+            f"The references did not improve on their start (by {figure(c.reference_improvement)} on average): the "
+            "gaps, and so the bound, are too small. Give the optimizer more iterations or another step size."
+        )
+    if c.losing_share > MANY_LOSE:
+        yield (
+            f"{percent(c.losing_share)} of the references lost against the policy on the very domains that they were "
+            "trained on. They are weak, and the bound is too small; train them longer."
+        )
+    if c.effort_margin is None:
+        yield (
+            "Whether the references are strong enough was not measured: none of them was trained longer. If they are "
+            "weak, the bound is too small. Set effort_references, and use an optimizer that has iterations."
+        )
+    elif still_improving(c):
+        yield (
+            f"The references are still improving: trained {c.effort_factor} times as long they gain "
+            f"{figure(c.effort_gain or 0.0)}, and the mean gap is {figure(c.mean_gap)}. Train them longer."
         )
 
 
