@@ -27,7 +27,7 @@ def resolved(*assignments: str, file=None, tables=None, **flags) -> Plan:
 def test_the_default_is_tuned_with_the_platforms_threshold():
     found = resolved()
     assert (found.algo, found.preset, found.solver, found.seed) == ("spota", "tuned", "default", 0)
-    sizes: dict[str, Any] = {"n_c": 5 * MANY_DOMAINS, "n_r": 20, "n_J": 10}
+    sizes: dict[str, Any] = {"n_c": 5 * MANY_DOMAINS, "n_r": 10, "n_J": 20}
     sizes |= {"hidden": (32, 32), "gain": 1.0, "trainings": 2}
     assert found.spota == Spota(beta=60.0, **sizes)
     assert found.spota.method == "split"
@@ -70,7 +70,7 @@ def test_the_quick_preset_is_smaller_and_still_has_enough_references():
     assert quick.spota.method == tuned.spota.method
     assert quick.spota.beta == tuned.spota.beta
     assert quick.candidate.iterations < tuned.candidate.iterations
-    assert quick.spota.n_r < tuned.spota.n_r
+    assert quick.spota.n_G < tuned.spota.n_G
     assert quick.reference.iterations == tuned.reference.iterations  # weak references would make the bound too small
 
 
@@ -123,7 +123,7 @@ def test_the_papers_assessment_keeps_its_interval_and_its_sizes():
 
 def test_an_assessment_has_a_candidate_of_its_own_and_no_loop():
     found = resolved(algo="assess", policy="lqr")
-    assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (20, plan.ASSESSED_ON)
+    assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (10, plan.ASSESSED_ON)
     assert found.spota.n_c == MANY_DOMAINS
     assert found.candidate == resolved().candidate  # as strong as that of a training
     assert resolved(algo="assess", policy="lqr", solver="ppo").candidate == found.candidate

@@ -31,13 +31,13 @@ LOOP_ONLY = ("max_iterations", "growth", "warm_start", "spend_alpha")
 QUICK = {"n_G": 10, "max_iterations": 3, "growth": "constant"}
 """The same sizes again if the first candidate does not pass: then all programs are compiled already."""
 SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 20, "n_J": 10}, {}),
+    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 10, "n_J": 20}, {}),
     "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
     "paper": ({}, {}),
 }
 """Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for solvers
-that pay for each. A reference looks better on its own domains than it is, of twenty more so than of fifty: references
-of fifty, from a candidate on a plateau, certified what was not true (docs/results.md)."""
+that pay for each. A reference looks better on its own domains than it is, of ten more so than of fifty: references of
+fifty, from a candidate on a plateau, certified what was not true (docs/results.md)."""
 TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
 HOST_SIZES: dict[str, dict[str, int]] = {
