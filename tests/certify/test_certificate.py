@@ -227,13 +227,13 @@ def test_gains_that_decide_nothing_are_no_reason_to_doubt(healthy):
 def test_where_nobody_can_earn_more_weak_references_are_no_reason_to_doubt():
     best, rng = SUBJECT.max_return, np.random.default_rng(3)
     unseen, pilot = (np.where(rng.random(size) < 0.01, 1000.0, best) for size in (20_000, 2000))
-    nothing = np.zeros((20, 2))
-    perfect = Rollouts(*np.full((2, 20, 2, 3), best), unseen, pilot)
+    nothing, all_there_is = np.zeros((20, 2)), np.full((20, 2, 3), best)
+    perfect = Rollouts(all_there_is, all_there_is, unseen, pilot)
     c = certificate(nothing, method="split", rollouts=perfect, improvement=0.0)
     assert c.split is not None and c.split.ordinary.bound == 0.0
     assert c.ucbog == pytest.approx(15.0, rel=0.3)  # 1 % of the machines lose 1500, whatever a reference does
     assert c.warnings == ()
-    merely_good = Rollouts(*np.full((2, 20, 2, 3), 2400.0), unseen - 100.0, pilot - 100.0)
+    merely_good = Rollouts(all_there_is - 100.0, all_there_is - 100.0, unseen - 100.0, pilot - 100.0)
     assert "did not improve" in " ".join(
         certificate(nothing, method="split", rollouts=merely_good, improvement=0.0).warnings
     )
