@@ -19,7 +19,7 @@ from benchmarks.yardstick import CRASH, UNSEEN, unseen_returns
 from spota.envs import make
 from spota.files.blocks import from_arrays, to_arrays
 from spota.policies import Architecture, Network, new_network
-from spota.polopt import MANY_DOMAINS, default_gain, default_solver
+from spota.polopt import MANY_DOMAINS, default_gains, default_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.rows import Rows
 from spota.polopt.solve import solve
@@ -74,7 +74,7 @@ def trained(env: Platform, name: str, architecture: Architecture, seed: int) -> 
     """The default training of a network with this memory, and the CPU time that it took; kept."""
     k_domains, k_init, k_solve = jax.random.split(jax.random.key(seed), 3)
     solver = default_solver(env)
-    init = new_network(k_init, env, architecture, default_gain(solver))
+    init = new_network(k_init, env, architecture, default_gains(solver))
 
     def train():
         began = time.process_time()

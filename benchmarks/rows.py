@@ -20,7 +20,7 @@ from spota.certify.comparison import compare
 from spota.certify.references import find_references
 from spota.envs import make
 from spota.policies import fnn
-from spota.polopt import default_gain, default_hidden, default_solver, reference_solver
+from spota.polopt import default_gains, default_hidden, default_solver, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import solve_many
 from spota.polopt.solver import as_solver
@@ -52,8 +52,8 @@ def _candidates(env: Platform, rows: int, updates: int) -> list[tuple[Any, float
     assert isinstance(solver, Analytic)
     drawn = env.domain.sample(jax.random.fold_in(key, 1), DOMAINS)
     domains = {name: jnp.stack([column] * TRAININGS) for name, column in drawn.items()}
-    hidden, gain = default_hidden(solver), default_gain(solver)
-    networks = [fnn(jax.random.key(900 + i), env, hidden, gain) for i in range(TRAININGS)]
+    hidden, gains = default_hidden(solver), default_gains(solver)
+    networks = [fnn(jax.random.key(900 + i), env, hidden, gains) for i in range(TRAININGS)]
     starts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
     chosen = replace(solver, rows=rows, iterations=updates)
     found, cpu = _timed(lambda: solve_many(chosen, jax.random.split(key, TRAININGS), env, domains, starts))

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from spota.envs import make
 from spota.policies import Architecture, Network, new_network
-from spota.polopt import MANY_DOMAINS, default_gain, default_solver
+from spota.polopt import MANY_DOMAINS, default_gains, default_solver
 from spota.polopt.solve import solve
 from spota.sim.env import Platform, Policy
 from spota.sim.rollout import returns
@@ -67,7 +67,7 @@ def trained(env: Platform, way: Means, **memory: int) -> tuple[Network, float]:
     usual = default_solver(env)
     solver = replace(usual, iterations=way.longer * usual.iterations)
     began = time.perf_counter()
-    network = new_network(k_init, env, Architecture(way.hidden, **memory), default_gain(solver))
+    network = new_network(k_init, env, Architecture(way.hidden, **memory), default_gains(solver))
     found = solve(solver, k_solve, env, env.domain.sample(k_domains, way.domains), network)
     return found.policy, time.perf_counter() - began
 

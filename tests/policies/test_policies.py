@@ -52,6 +52,12 @@ def test_new_networks_do_little_and_differ_by_key():
     assert not jnp.allclose(a(observation), b(observation))
 
 
+def test_a_new_networks_layers_have_the_sizes_that_were_asked_for():
+    network = policies.fnn(jax.random.key(2), BALL, (16, 16), policies.Gains(first=4.0, last=0.5))
+    for weight, size in zip(network.weights, (4.0, 1.0, 0.5), strict=True):
+        np.testing.assert_allclose(np.linalg.svd(np.asarray(weight), compute_uv=False), size, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     "make_policy", [lambda: policies.fnn(jax.random.key(3), BALL, (8, 4)), lambda: policies.lqr(BALL)]
 )

@@ -28,7 +28,7 @@ def test_the_default_is_tuned_with_the_platforms_threshold():
     found = resolved()
     assert (found.algo, found.preset, found.solver, found.seed) == ("spota", "tuned", "default", 0)
     sizes: dict[str, Any] = {"n_c": 5 * MANY_DOMAINS, "n_r": 10, "n_J": 20}
-    sizes |= {"hidden": (32, 32), "gain": 1.0, "trainings": 2}
+    sizes |= {"hidden": (32, 32), "gain": 1.0, "first_gain": 4.0, "trainings": 2}
     assert found.spota == Spota(beta=60.0, **sizes)
     assert found.spota.method == "split"
     assert found.candidate == default_solver(CART)

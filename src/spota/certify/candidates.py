@@ -18,7 +18,7 @@ from spota.certify.comparison import Solved
 from spota.certify.procedure import Procedure
 from spota.certify.references import repeated
 from spota.files.blocks import Arrays, from_arrays, to_arrays
-from spota.policies import SMALL, Network, first_policy
+from spota.policies import USUAL_GAINS, Gains, Network, first_policy
 from spota.policies.architecture import USUAL, Architecture, new_network
 from spota.polopt.imitating import imitation_progress
 from spota.polopt.solve import Solution, Watch
@@ -48,15 +48,12 @@ def find_candidate(
     watch: Watch | None = None,
     architecture: Architecture = USUAL,
     trainings: int = 1,
-    gain: float = SMALL,
+    gains: Gains = USUAL_GAINS,
 ) -> Candidate:
-    """Solve the approximated program on n_c random domains so many times, from new policies unless given one.
-
-    `gain` is the size of their last layers.
-    """
+    """Solve the approximated program on n_c random domains so many times, from new policies unless given one."""
     k_domains, k_init, k_solve = jax.random.split(key, 3)
     k_inits, k_solves = (k[None] if trainings == 1 else jax.random.split(k, trainings) for k in (k_init, k_solve))
-    new = [new_network(k, env, architecture, gain) for k in k_inits] if init is None else [init] * trainings
+    new = [new_network(k, env, architecture, gains) for k in k_inits] if init is None else [init] * trainings
     domains = env.domain.sample(k_domains, n_c)  # SPOTA_cand_DR
     problems = {name: jnp.broadcast_to(column, (trainings, n_c)) for name, column in domains.items()}
     inits = jax.tree.map(lambda *leaves: jnp.stack(leaves), *new)
@@ -86,7 +83,7 @@ def trained_candidate(
         init = _imitation(run, iteration, key, architecture, imitation)
 
     def make(watch: Watch) -> Arrays:
-        solver, how = run.solver(run.candidate_solver, iteration, "candidate"), (architecture, s.trainings, s.gain)
+        solver, how = run.solver(run.candidate_solver, iteration, "candidate"), (architecture, s.trainings, s.gains)
         found = find_candidate(key, run.env, solver, n_c, init, watch, *how)
         return {**found.solved.to_arrays(), **to_arrays(dict(found.rivals))}
 

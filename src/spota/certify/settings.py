@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from spota.certify.certificate import METHODS
-from spota.policies import SMALL, Architecture, Start
+from spota.policies import SMALL, Architecture, Gains, Start
 from spota.polopt import default_start
 from spota.sim.env import Platform
 from spota.sim.memory import refuse_beyond_memory
@@ -55,6 +55,7 @@ THRESHOLD = 0.025
 
 LEAST_ALPHA = 1e-6
 """Quantiles further out are rounded, and bounds there too small."""
+LARGEST_GAIN = 100.0
 FEWEST_LONGER = 4
 """References that are trained longer, at least: Student's t is wide with fewer."""
 
@@ -120,6 +121,8 @@ class Spota:
     gain: float = SMALL
     """The size of a new network's last layer: a small one does nothing at first, which PPO needs; gradients through a
     simulator learn from what a policy does (docs/results.md)."""
+    first_gain: float = 1.0
+    """The size of its first layer: a large one tells apart what is small beside the ranges of the sensors."""
     start: Start = "new"
     """What a candidate starts from: a new network, or one that imitates the platform's controller."""
     chunk: int | None = None
@@ -144,8 +147,11 @@ class Spota:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise ValueError(f"{name}={value}: must be positive and finite; write {name}=60.")
-        if not 0 < self.gain <= 10:
-            raise ValueError(f"gain={self.gain}: the size of a layer is in ]0, 10]; write gain=1, for PPO gain=0.01.")
+        for name in ("gain", "first_gain"):
+            if not 0 < getattr(self, name) <= LARGEST_GAIN:
+                raise ValueError(
+                    f"{name}={getattr(self, name)}: the size of a layer is in ]0, {LARGEST_GAIN:g}]; write {name}=1."
+                )
         if not 0 < self.worst_share <= 1:
             raise ValueError(f"worst_share={self.worst_share}: a share is in ]0, 1]; write worst_share=0.2.")
         _ = self.architecture  # refuses what is no network
@@ -163,6 +169,11 @@ class Spota:
     def architecture(self) -> Architecture:
         """Of a new policy."""
         return Architecture.told(self.hidden, self.memory, self.stride, self.recurrent)
+
+    @property
+    def gains(self) -> Gains:
+        """Of a new policy."""
+        return Gains(self.first_gain, self.gain)
 
     def joining(self, look: int) -> int:
         """References that join in a look: n_G, then as many as there are."""

@@ -9,7 +9,7 @@ from spota.policies.controllers import CONTROLLERS, own_controller
 from spota.policies.energy import energy
 from spota.policies.fingerprint import fingerprint
 from spota.policies.lqr import lqr
-from spota.policies.network import FNN, SMALL, Linear, fnn
+from spota.policies.network import FNN, SMALL, USUAL_GAINS, Gains, Linear, fnn
 from spota.policies.onnx_files import found_onnx, is_onnx, refuse_code
 from spota.policies.pd import pd
 from spota.policies.recurrent import Recurrent
@@ -26,8 +26,10 @@ __all__ = [
     "CONTROLLERS",
     "FNN",
     "SMALL",
+    "USUAL_GAINS",
     "Architecture",
     "Contract",
+    "Gains",
     "Linear",
     "Network",
     "Recurrent",

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from spota.policies.network import FNN, SMALL, fnn
+from spota.policies.network import FNN, USUAL_GAINS, Gains, fnn
 from spota.policies.recurrent import Recurrent
 from spota.policies.stacked import Stacked
 from spota.sim.env import Platform, Policy
@@ -93,9 +93,9 @@ def architecture_of(policy: Policy) -> Architecture | None:
     return Architecture(policy.hidden) if isinstance(policy, FNN) else None
 
 
-def new_network(key: Key[Array, ""], env: Platform, architecture: Architecture, gain: float = SMALL) -> Network:
+def new_network(key: Key[Array, ""], env: Platform, architecture: Architecture, gains: Gains = USUAL_GAINS) -> Network:
     """A new network; its memory does nothing yet, so that it acts like the new one without memory of the same key."""
-    return remembering(key, fnn(key, env, architecture.hidden, gain), architecture)
+    return remembering(key, fnn(key, env, architecture.hidden, gains), architecture)
 
 
 def remembering(key: Key[Array, ""], network: FNN, architecture: Architecture) -> Network:

@@ -1,5 +1,6 @@
 """Policies with parameters: a feed-forward network (FNN 16-16 tanh by default) and a linear map."""
 
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,20 @@ from spota.sim.memory import refuse_beyond_memory
 
 SMALL = 0.01
 """The size of a new network's last layer, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Gains:
+    """The sizes of a new network's first and last layer."""
+
+    first: float = 1.0
+    """Observations come in units of their sensors' ranges, and a machine that balances moves within a few percent of
+    these: a network whose first layer is not large is linear there, and may stay so."""
+    last: float = SMALL
+    """A small one does little at first."""
+
+
+USUAL_GAINS = Gains()
 
 
 class FNN(eqx.Module):
@@ -76,27 +91,27 @@ class Linear(eqx.Module):
         return _save(self, path)
 
 
-def fnn(key: Key[Array, ""], env: Platform, hidden: tuple[int, ...] = (16, 16), gain: float = SMALL) -> FNN:
+def fnn(key: Key[Array, ""], env: Platform, hidden: tuple[int, ...] = (16, 16), gains: Gains = USUAL_GAINS) -> FNN:
     """A network with orthogonal weights; unless told otherwise the last layer is small: a new policy does little."""
     if not hidden or min(hidden) < 1:
         raise ValueError(f"hidden={hidden}: give the sizes of the hidden layers, e.g. (16, 16).")
     sizes = (len(env.observations), *hidden, len(env.actions))
     needed = 4.0 * sum(a * b for a, b in pairwise(sizes))
     refuse_beyond_memory(needed, f"hidden={hidden}:", "write smaller layers")
-    weights, biases = _orthogonal(key, sizes, gain)
+    weights, biases = _orthogonal(key, sizes, gains)
     return FNN(weights, biases, Contract.of(env))
 
 
-@partial(jax.jit, static_argnames=("sizes", "gain"))
+@partial(jax.jit, static_argnames=("sizes", "gains"))
 def _orthogonal(
-    key: Key[Array, ""], sizes: tuple[int, ...], gain: float
+    key: Key[Array, ""], sizes: tuple[int, ...], gains: Gains
 ) -> tuple[tuple[Float[Array, "_ _"], ...], tuple[Float[Array, "_"], ...]]:
     """Weights and biases of new layers."""
     orthogonal = jax.nn.initializers.orthogonal()
-    gains = (*(1.0 for _ in sizes[2:]), gain)
+    each = (gains.first, *(1.0 for _ in sizes[3:]), gains.last)
     weights = tuple(
         size * orthogonal(k, (out, into))
-        for k, size, into, out in zip(jax.random.split(key, len(gains)), gains, sizes[:-1], sizes[1:], strict=True)
+        for k, size, into, out in zip(jax.random.split(key, len(each)), each, sizes[:-1], sizes[1:], strict=True)
     )
     return weights, tuple(jnp.zeros(size) for size in sizes[1:])
 

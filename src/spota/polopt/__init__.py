@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from spota.policies.network import SMALL
+from spota.policies.network import USUAL_GAINS, Gains
 from spota.policies.start import Start
 from spota.polopt.analytic import Analytic
 from spota.polopt.ppo import PPO
@@ -73,13 +73,14 @@ def default_hidden(optimizer: Any) -> tuple[int, ...]:
     return (32, 32) if isinstance(optimizer, Analytic) else (16, 16)
 
 
-def default_gain(optimizer: Any) -> float:
-    """The size of a new network's last layer unless told otherwise: gradients through a simulator want one that acts.
+def default_gains(optimizer: Any) -> Gains:
+    """The sizes of a new network's first and last layer unless told otherwise, for gradients through a simulator.
 
-    A command within a motor's dead band moves nothing, and its gradient is zero: of eight new networks that did little,
-    six learned one axis of the Ball-Balancer only.
+    They want a network that acts: a command within a motor's dead band moves nothing, and its gradient is zero (of
+    eight new networks that did little, six learned one axis of the Ball-Balancer only). And one that can bend within a
+    few percent of its sensors' ranges, where a machine is that balances: others stay linear there and end on a plateau.
     """
-    return 1.0 if isinstance(optimizer, Analytic) else SMALL
+    return Gains(first=4.0, last=1.0) if isinstance(optimizer, Analytic) else USUAL_GAINS
 
 
 def default_start(env: Platform) -> Start:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from spota.certify.settings import Spota
 from spota.cluster.tasks import Tasks
-from spota.polopt import MANY_DOMAINS, default_domains, default_gain, default_hidden
+from spota.polopt import MANY_DOMAINS, default_domains, default_gains, default_hidden
 from spota.polopt.analytic import Analytic
 from spota.polopt.optimizer import refuse_memory
 from spota.polopt.solve import Optimizer
@@ -166,8 +166,9 @@ def _sizes(preset: str, solver: Any, env: Platform) -> dict[str, Any]:
         return HOST_SIZES[preset]
     many, few = SIZES[preset]
     if isinstance(solver, Analytic):
-        ours = {"hidden": default_hidden(solver), "gain": default_gain(solver), "trainings": TRAININGS}
-        return many if preset == "paper" else {**many, **ours}
+        gains = default_gains(solver)
+        ours = {"hidden": default_hidden(solver), "gain": gains.last, "first_gain": gains.first}
+        return many if preset == "paper" else {**many, **ours, "trainings": TRAININGS}
     return many if is_optimal(solver) else few
 
 

@@ -15,7 +15,7 @@ from spota.files.blocks import Arrays, from_arrays, to_arrays
 from spota.policies import Architecture, Network, Start, first_policy, new_network
 from spota.policies.controllers import Beside, own_controller
 from spota.policies.imitate import Round
-from spota.polopt import default_domains, default_gain, default_hidden, default_start
+from spota.polopt import default_domains, default_gains, default_hidden, default_start
 from spota.polopt.imitating import imitation_progress
 from spota.polopt.optimizer import refuse_memory
 from spota.polopt.rows import Score
@@ -232,7 +232,7 @@ def statistics(outcome: Outcome) -> dict[str, Any]:
 
 def _first(settings: Training, env: Platform, key: Any, run: Run, listen: Listen | None) -> tuple[Network, float]:
     """The policy before the first update, and the seconds that it took; an imitation is a block of the run."""
-    new = new_network(key, env, settings.architecture, default_gain(settings.optimizer))
+    new = new_network(key, env, settings.architecture, default_gains(settings.optimizer))
     if settings.start == "new":
         return new, 0.0
     watch = listen("imitation", 0) if listen else None
