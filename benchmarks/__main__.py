@@ -10,6 +10,7 @@ devices.use_all_cores()
 
 from benchmarks import (  # noqa: E402  (jax must know its devices first)
     effort,
+    gains,
     gradient,
     host,
     imported,
@@ -31,7 +32,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
 from benchmarks import memory as memory_worth  # noqa: E402
 
 Benchmark = Literal[
-    "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "learning", "loop",
+    "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "gains", "learning", "loop",
     "cluster", "machines", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
 ]  # fmt: skip
 USUAL: tuple[Benchmark, ...] = ("rollout", "sweep", "profile", "training")
@@ -56,8 +57,8 @@ def main(
         names: What to run; `host` needs mujoco and gymnasium. Those after it take ten minutes or more each, so ask for
             them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
-        platforms: Those of `learning`, `memory`, `recordings`, `effort`, `rows`, `yardstick`, `truth`, `steady`, e.g.
-            --platforms qube.
+        platforms: Those of `learning`, `memory`, `recordings`, `effort`, `gains`, `rows`, `yardstick`, `truth`,
+            `steady`, e.g. --platforms qube.
         seeds: Of `learning`, `machines`, `memory`, `truth` and `steady`; by default, those that the docs have.
         policy: The controller that `steady` assesses; the policy of a run of `truth` by default.
         on: Let workers make the trainings of `learning`, e.g. --on ray.
@@ -69,7 +70,7 @@ def main(
     remembered = {name: n for name, n in (("memory", memory), ("recurrent", recurrent)) if n is not None}
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "host": _host, "imported": imported.main}
-    run |= {"effort": lambda: effort.main(platforms), "loop": loop.main}
+    run |= {"effort": lambda: effort.main(platforms), "gains": lambda: gains.main(platforms), "loop": loop.main}
     run |= {"references": references.main, "robustness": robustness.main, "rows": lambda: rows.main(platforms)}
     run |= {"memory": lambda: memory_worth.main(platforms, seeds), "recordings": lambda: recordings.main(platforms)}
     run |= {

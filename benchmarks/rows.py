@@ -19,7 +19,7 @@ from benchmarks.yardstick import unseen_returns
 from spota.certify.comparison import compare
 from spota.certify.references import find_references
 from spota.envs import make
-from spota.policies import fnn
+from spota.policies import Gains, fnn
 from spota.polopt import default_gains, default_hidden, default_solver, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solve import solve_many
@@ -40,27 +40,28 @@ def main(platforms: Sequence[str] = ()) -> None:
     """Both platforms or those named."""
     for name in platforms or tuple(CANDIDATES):
         env = make(name)
-        policies = [policy for way in CANDIDATES[name] for policy in _candidates(env, *way)]
+        usual = default_solver(env)
+        assert isinstance(usual, Analytic)
+        ways = [replace(usual, rows=rows, iterations=updates) for rows, updates in CANDIDATES[name]]
+        policies = [policy for way in ways for policy in candidates(env, way, default_gains(way))]
         best = max(policies, key=lambda one: one[1])[0]
         for way in REFERENCES:
             _references(env, best, *way)
 
 
-def _candidates(env: Platform, rows: int, updates: int) -> list[tuple[Any, float]]:
+def candidates(env: Platform, solver: Any, gains: Gains) -> list[tuple[Any, float]]:
     """Policies, and what each earns."""
-    solver, key = default_solver(env), jax.random.key(SEED)
-    assert isinstance(solver, Analytic)
+    key = jax.random.key(SEED)
     drawn = env.domain.sample(jax.random.fold_in(key, 1), DOMAINS)
     domains = {name: jnp.stack([column] * TRAININGS) for name, column in drawn.items()}
-    hidden, gains = default_hidden(solver), default_gains(solver)
-    networks = [fnn(jax.random.key(900 + i), env, hidden, gains) for i in range(TRAININGS)]
+    networks = [fnn(jax.random.key(900 + i), env, default_hidden(solver), gains) for i in range(TRAININGS)]
     starts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
-    chosen = replace(solver, rows=rows, iterations=updates)
-    found, cpu = _timed(lambda: solve_many(chosen, jax.random.split(key, TRAININGS), env, domains, starts))
+    found, cpu = _timed(lambda: solve_many(solver, jax.random.split(key, TRAININGS), env, domains, starts))
     policies = [jax.tree.map(lambda x, i=i: x[i], found.policy) for i in range(TRAININGS)]
     earned = [unseen_returns(env, policy) for policy in policies]
     words = "; ".join(f"{r.mean():.1f}, worst 1 % {np.sort(r)[: r.size // 100].mean():.0f}" for r in earned)
-    Console().print(f"{env.name}: {TRAININGS} candidates, {rows} rows × {updates}: {words}; {cpu:.0f} s of CPU time")
+    how = f"{solver.rows} rows × {solver.iterations}, first layer × {gains.first:g}"
+    Console().print(f"{env.name}: {TRAININGS} candidates, {how}: {words}; {cpu:.0f} s of CPU time")
     return [(policy, float(r.mean())) for policy, r in zip(policies, earned, strict=True)]
 
 
