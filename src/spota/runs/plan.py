@@ -31,7 +31,7 @@ LOOP_ONLY = ("max_iterations", "growth", "warm_start", "spend_alpha")
 QUICK = {"n_G": 10, "max_iterations": 3, "growth": "constant"}
 """The same sizes again if the first candidate does not pass: then all programs are compiled already."""
 SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 10, "n_J": 20}, {}),
+    "tuned": ({"n_c": 5 * MANY_DOMAINS, "n_r": 20, "n_J": 10}, {}),
     "quick": ({"n_c": MANY_DOMAINS, "n_r": 10, "n_J": 10}, {"n_c": 40, "n_r": 5, "n_J": 20}),
     "paper": ({}, {}),
 }
