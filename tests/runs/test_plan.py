@@ -27,7 +27,7 @@ def resolved(*assignments: str, file=None, tables=None, **flags) -> Plan:
 def test_the_default_is_tuned_with_the_platforms_threshold():
     found = resolved()
     assert (found.algo, found.preset, found.solver, found.seed) == ("spota", "tuned", "default", 0)
-    sizes: dict[str, Any] = {"n_c": 5 * MANY_DOMAINS, "n_r": 10, "n_J": 20}
+    sizes: dict[str, Any] = {"n_c": 5 * MANY_DOMAINS, "n_r": 20, "n_J": 10}
     sizes |= {"hidden": (32, 32), "gain": 1.0, "first_gain": 4.0, "trainings": 2}
     assert found.spota == Spota(beta=60.0, **sizes)
     assert found.spota.method == "split"
@@ -123,7 +123,7 @@ def test_the_papers_assessment_keeps_its_interval_and_its_sizes():
 
 def test_an_assessment_has_a_candidate_of_its_own_and_no_loop():
     found = resolved(algo="assess", policy="lqr")
-    assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (10, plan.ASSESSED_ON)
+    assert (found.spota.n_r, resolved(algo="assess", solver="ppo").spota.n_r) == (20, plan.ASSESSED_ON)
     assert found.spota.n_c == MANY_DOMAINS
     assert found.candidate == resolved().candidate  # as strong as that of a training
     assert resolved(algo="assess", policy="lqr", solver="ppo").candidate == found.candidate

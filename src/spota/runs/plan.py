@@ -36,8 +36,9 @@ SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "paper": ({}, {}),
 }
 """Domains and rollouts of a preset: for gradients and closed forms, where domains cost nothing, and for solvers
-that pay for each. A reference looks better on its own domains than it is, of ten more so than of fifty: references of
-fifty, from a candidate on a plateau, certified what was not true (docs/results.md)."""
+that pay for each. A reference looks better on its own domains than it is, of ten more so than of fifty. That margin
+covers what it cannot find: references of fifty, from a candidate on a plateau, certified what was not true
+(docs/results.md)."""
 TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
 HOST_SIZES: dict[str, dict[str, int]] = {
