@@ -106,7 +106,10 @@ def laws(
 def imagined(
     env: Platform, policy: Any, model: Model, of: Terms, keys: Key[Array, "n"], barrier: float
 ) -> Float[Array, "n"]:
-    """The returns, less the barrier, of rollouts in the model: with new noise, from the recorded starts."""
+    """The returns, less the barrier, of rollouts in the model: with new noise, from the recorded starts.
+
+    No step costs more than the largest reward: a rollout of which the model has lost track tells nothing.
+    """
     words, act, domains = randomness.words(keys), acting_with(policy), model.rows.domains
     low, high = (tuple(getattr(s, end) for s in env.actions) for end in ("low", "high"))
     d, spread = len(env.observations), model.scale.spread[: len(env.observations), None]
@@ -120,7 +123,7 @@ def imagined(
         reached = env.effects.reach(checkpoint_name(command, KEPT[1]), domains)
         x = model.scale(jnp.concatenate([ideal, reached]))
         believed = jnp.concatenate([model.seen.inside(x[:d]), x[d:]])
-        total += model.reward(believed) - barrier * model.seen.beyond(x[:d])
+        total += model.reward(believed) - jnp.minimum(barrier * model.seen.beyond(x[:d]), 1.0)
         change = (values(of, believed, jnp)[:, None] * model.laws).sum(axis=0)
         return (ideal + spread * change, queue, memory, total), None
 
