@@ -5,6 +5,7 @@ command that reaches them. Every recorded rollout is a machine of its own, with 
 rollout has seen is not known, so that leaving it costs (`barrier`).
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Bool, Float, Key
 
 from spota.polopt.polynomials import Terms, fitted, values
-from spota.polopt.reward_net import RewardNet
 from spota.polopt.rows import Rows
 from spota.sim import randomness
 from spota.sim.acting import acting_with
@@ -85,12 +85,11 @@ class Model(eqx.Module):
     rows: Rows
     scale: Scale
     seen: Seen
-    reward: RewardNet
+    reward: Callable[[Float[Array, "k n"]], Float[Array, "n"]]
+    """Of scaled inputs, in largest rewards."""
 
 
-def laws(
-    of: Terms, scale: Scale, recording: Recording
-) -> tuple[Float[np.ndarray, "F d n"], Bool[np.ndarray, "n"]]:
+def laws(of: Terms, scale: Scale, recording: Recording) -> tuple[Float[np.ndarray, "F d n"], Bool[np.ndarray, "n"]]:
     """The dynamics of every rollout, from scaled inputs to scaled changes, and which of them could be fitted."""
     x = np.asarray(scale(recording.inputs))
     spread = np.asarray(scale.spread)[: recording.ideals.shape[1]]
@@ -104,7 +103,7 @@ def laws(
 
 
 def imagined(
-    env: Platform, policy: Any, model: Model, of: Terms, keys: Key[Array, "n"], barrier: float
+    env: Platform, policy: Any, model: Model, of: Terms, keys: Key[Array, "n"], barrier: float, steps: int
 ) -> Float[Array, "n"]:
     """The returns, less the barrier, of rollouts in the model: with new noise, from the recorded starts.
 
@@ -130,7 +129,7 @@ def imagined(
     n = keys.shape[0]
     queue = env.effects.delay.empty(jnp.zeros((len(env.actions), n)))
     begin = model.starts, queue, act.start(n), jnp.zeros(n)
-    return jax.lax.scan(step, begin, jnp.arange(env.max_steps))[0][3]
+    return jax.lax.scan(step, begin, jnp.arange(steps))[0][3]
 
 
 def _column(values: Float[Array, "k"], ndim: int) -> Float[Array, "k *ones"]:

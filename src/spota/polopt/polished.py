@@ -59,7 +59,9 @@ class Polished(PPO):
     @property
     def model(self) -> Surrogate:
         """The second part, on rollouts as PPO has them."""
-        same = {name: getattr(self, name) for name in ("rollouts", "smoothing", "evaluate_every", "evaluation_rollouts")}
+        same = {
+            name: getattr(self, name) for name in ("rollouts", "smoothing", "evaluate_every", "evaluation_rollouts")
+        }
         return Surrogate(iterations=max(1, self.rounds), rows=self.polish_rows, **same)
 
     def begin(self, key: Key[Array, ""], env: Platform, policy: Any) -> PolishedState:

@@ -4,7 +4,7 @@ A round records rollouts that explore a little, fits their dynamics and the rewa
 updates with gradients through that model. The loop evaluates on the simulator itself: what is only imagined never wins.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -101,8 +101,9 @@ class Surrogate(Optimizer):
 
     def update(self, env: Platform, domains: Domains, key: Key[Array, ""], state: SurrogateState) -> Any:
         """A pure environment has gradients of its own."""
+        del domains, key, state
         raise ValueError(
-            f"A learned model is for simulators without gradients, and {env.name} has them; train with --solver analytic."
+            f"A learned model is for simulators without gradients, and {env.name} has them; write --solver analytic."
         )
 
     def update_on_host(
@@ -137,11 +138,11 @@ class Surrogate(Optimizer):
         def update(state, key):
             policy, memory = state
             k_choose, k_noise = jax.random.split(key)
-            some = my_share(_chosen(k_choose, model, self.rows))
+            some = _taken(model, my_share(_chosen(k_choose, model.known.shape[0], self.rows)))
             keys = my_share(jax.random.split(k_noise, self.rows))
 
             def loss(policy):
-                total = imagined(env, policy, some, self.terms(env), keys, self.barrier)
+                total = imagined(env, policy, some, self.terms(env), keys, self.barrier, env.max_steps)
                 return -jnp.where(some.known, total, 0.0).sum() / jnp.maximum(some.known.sum(), 1) / env.max_steps
 
             value, gradient = mean_over_devices(jax.value_and_grad(loss)(policy))
@@ -152,7 +153,7 @@ class Surrogate(Optimizer):
 
         begin = state.policy, state.memory
         (policy, memory), (value, finite) = jax.lax.scan(update, begin, jax.random.split(key, self.updates))
-        after = SurrogateState(policy, memory, model.reward, state.scale, state.seen, state.rounds + 1)
+        after = replace(state, policy=policy, memory=memory, rounds=state.rounds + 1)
         return after, {"imagined": -value[-1] * env.max_steps * _largest(env), "finite": finite.any()}
 
     def _steps(self) -> optax.GradientTransformation:
@@ -162,11 +163,11 @@ class Surrogate(Optimizer):
 def record(env: HostEnv, rows: Rows, policies: Any, exploration: float) -> Recording:
     """Rollouts of all problems with a little noise on the actions; leaves have a leading axis P."""
     noise = jnp.full((rows.keys.shape[0], len(env.actions)), np.log(exploration), jnp.float32)
-    steps, end = group_steps(env, exploring, Actor(policies, noise), rows.domains, rows.keys)
+    steps, end = group_steps(env, exploring, jax.vmap(Actor)(policies, noise), rows.domains, rows.keys)
     nexts = np.concatenate([steps.ideal[:, 1:], np.asarray(end.ideal)[:, None]], axis=1)
     reached = _reached(env, rows.domains, steps.command)
     kept = steps.ideal, reached, steps.reward / _largest(env), steps.alive, nexts, end.alive
-    return Recording(rows, *map(jnp.asarray, kept))
+    return jax.vmap(Recording)(rows, *map(jnp.asarray, kept))
 
 
 @eqx.filter_jit
@@ -207,7 +208,7 @@ def _looked(mesh: Mesh, recorded: Recording, states: SurrogateState) -> Surrogat
         low = jnp.where(counts, scaled, jnp.inf).min(axis=(1, 2))
         high = jnp.where(counts, scaled, -jnp.inf).max(axis=(1, 2))
         seen = Seen(jnp.minimum(low, state.seen.low), jnp.maximum(high, state.seen.high))
-        return SurrogateState(state.policy, state.memory, state.reward, scale, seen, state.rounds)
+        return replace(state, scale=scale, seen=seen)
 
     return on_shards(mesh, one, recorded, states)
 
@@ -229,22 +230,24 @@ def _learned(
         k_reward, k_learn = jax.random.split(key)
         x = state.scale(recorded.inputs).reshape(state.scale.mean.shape[0], -1)
         taken = recorded.alive.astype(jnp.float32).reshape(-1)
-        reward = fit(k_reward, state.reward, x, recorded.rewards.reshape(-1), taken, surrogate.reward_updates)
-        model = Model(every, known, recorded.ideals[0], recorded.rows, state.scale, state.seen, reward)
-        return surrogate.learn(env, k_learn, model, state)
+        net = fit(k_reward, state.reward, x, recorded.rewards.reshape(-1), taken, surrogate.reward_updates)
+        model = Model(every, known, recorded.ideals[0], recorded.rows, state.scale, state.seen, net)
+        return surrogate.learn(env, k_learn, model, replace(state, reward=net))
 
     return on_shards(mesh, one, keys, recorded, every, known, states)
 
 
-def _chosen(key: Key[Array, ""], model: Model, rows: int) -> Model:
-    """Some of the recorded rollouts at random, each as often as any other, nearly."""
-    n = model.known.shape[0]
-    index = jnp.concatenate([jax.random.permutation(k, n) for k in jax.random.split(key, -(-rows // n))])[:rows]
-    take = lambda x: jnp.take(x, index, axis=-1)  # noqa: E731
-    own = Rows({name: take(column) for name, column in model.rows.domains.items()}, model.rows.keys[index])
-    return Model(
-        take(model.laws), take(model.known), take(model.starts), own, model.scale, model.seen, model.reward
-    )
+def _chosen(key: Key[Array, ""], n: int, rows: int) -> Int[Array, "rows"]:
+    """Some of n recorded rollouts at random, each as often as any other, nearly."""
+    orders = [jax.random.permutation(k, n) for k in jax.random.split(key, -(-rows // n))]
+    return jnp.concatenate(orders)[:rows]
+
+
+def _taken(model: Model, index: Int[Array, "rows"]) -> Model:
+    """The model of some of the recorded rollouts."""
+    per_rollout = (model.laws, model.known, model.starts, model.rows)
+    taken = jax.tree.map(lambda x: jnp.take(x, index, axis=-1), per_rollout)
+    return Model(*taken, model.scale, model.seen, model.reward)
 
 
 def _one(tree: Any, p: int) -> Any:
