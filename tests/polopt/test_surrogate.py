@@ -63,6 +63,7 @@ def test_what_no_survivor_saw_costs_and_no_more_than_the_largest_reward():
     np.testing.assert_allclose(seen.inside(jnp.array([[9.0], [9.0]]))[:, 0], [1.5, 5.0])
 
 
+@pytest.mark.slow  # two more programs to compile
 def test_it_gains_what_gradients_through_the_simulator_gain():
     found = solve(SOLVER, jax.random.key(2), ENV, DOMAINS, START)
     through = Analytic(iterations=60, rows=8, warm_up=20)
@@ -81,11 +82,12 @@ def test_ppo_comes_first_then_the_model_and_the_settings_say_how_much():
     told = []
     found = solve(solver, jax.random.key(2), ENV, DOMAINS, START, told.append)
     assert ["imagined" in one.metrics for one in told] == [False, False, True, True]
-    assert found.score.returns >= found.start.returns
+    assert found.score.returns > found.start.returns + 0.3
     with pytest.raises(ValueError, match="polish = 1"):
         Polished(polish=1.0)
 
 
+@pytest.mark.slow
 def test_references_polish_their_start_and_candidates_what_ppo_made_of_it():
     tiny = {"iterations": 2, "rollouts": 2, "minibatches": 5, "evaluation_rollouts": 2, "polish": 0.5, "clip": 1e-9}
     from_start, from_ppo = (

@@ -28,7 +28,7 @@ def terms(inputs: int, most: int) -> Terms:
 
 def values(of: Terms, x: Any, xp: Any) -> Any:
     """The terms of inputs [k, *n]: [F, *n], in NumPy or in jax."""
-    known = {(): xp.ones_like(x[0])}
+    known: dict[tuple[int, ...], Any] = {(): xp.ones_like(x[0])}
     for term in of[1:]:
         known[term] = known[term[:-1]] * x[term[-1]]
     return xp.stack([known[term] for term in of])

@@ -1,6 +1,7 @@
 """A reward as a small tanh network of the state and the command, fitted to what was earned."""
 
 from itertools import pairwise
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -52,6 +53,7 @@ def fit(
         net, moments = state
         chosen = jax.random.randint(key, (BATCH,), 0, y.shape[0])
         step, moments = adam.update(jax.grad(loss)(net, chosen), moments)
-        return (optax.apply_updates(net, step), moments), None
+        return (cast(RewardNet, optax.apply_updates(cast(Any, net), step)), moments), None
 
-    return jax.lax.scan(update, (net, adam.init(net)), jax.random.split(key, updates))[0][0]
+    begin = net, adam.init(cast(Any, net))
+    return jax.lax.scan(update, begin, jax.random.split(key, updates))[0][0]

@@ -197,13 +197,13 @@ def _looked(mesh: Mesh, recorded: Recording, states: SurrogateState) -> Surrogat
     """What the rollouts tell about sizes, in the first round, and about where survivors go, in all."""
 
     def one(recorded: Recording, state: SurrogateState) -> SurrogateState:
-        x, alive = recorded.inputs, recorded.alive.astype(jnp.float32)
+        x, alive = recorded.inputs, recorded.alive.astype(jnp.float32)[None]
         mean = (alive * x).sum(axis=(1, 2)) / alive.sum()
         spread = jnp.sqrt((alive * (x - mean[:, None, None]) ** 2).sum(axis=(1, 2)) / alive.sum())
         first = Scale(mean, jnp.maximum(spread, 1e-6))
         scale = jax.tree.map(lambda new, old: jnp.where(state.rounds == 0, new, old), first, state.scale)
         d = recorded.ideals.shape[1]
-        counts = recorded.alive & (recorded.survived | ~recorded.survived.any())
+        counts = (recorded.alive & (recorded.survived | ~recorded.survived.any())[None])[None]
         scaled = scale(x)[:d]
         low = jnp.where(counts, scaled, jnp.inf).min(axis=(1, 2))
         high = jnp.where(counts, scaled, -jnp.inf).max(axis=(1, 2))
@@ -246,8 +246,8 @@ def _chosen(key: Key[Array, ""], n: int, rows: int) -> Int[Array, "rows"]:
 def _taken(model: Model, index: Int[Array, "rows"]) -> Model:
     """The model of some of the recorded rollouts."""
     per_rollout = (model.laws, model.known, model.starts, model.rows)
-    taken = jax.tree.map(lambda x: jnp.take(x, index, axis=-1), per_rollout)
-    return Model(*taken, model.scale, model.seen, model.reward)
+    laws, known, starts, rows = jax.tree.map(lambda x: jnp.take(x, index, axis=-1), per_rollout)
+    return Model(laws, known, starts, rows, model.scale, model.seen, model.reward)
 
 
 def _one(tree: Any, p: int) -> Any:
