@@ -21,7 +21,8 @@ from spota.sim import rollout
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 MACHINES = (64, 512)
-STEPS = 200
+STEPS = 500
+"""Of an episode: as many as the shorter one of the examples has."""
 
 
 def main() -> None:

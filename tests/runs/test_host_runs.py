@@ -112,12 +112,28 @@ def test_the_cost_is_that_of_the_steps():
     usual, longer = 2 * 2 * 2 + 3 * 2 * 2, 6 * 2 * 2 + 7 * 2 * 2  # updates and evaluations; two references train longer
     compared, unseen = 2 * (4 + 2) * 2 * 2, 40 + 2000
     assert cost.steps(plan, env) == ((1 + 4) * usual + 2 * longer + compared + unseen) * 20
-    a_call_each = cost.simulating(plan, env, Pace(call=1.0, machine=0.0, opening=0.0))
+    a_call_each = cost.simulating(cost.passes(plan), env, Pace(call=1.0, machine=0.0, opening=0.0))
     assert a_call_each == 20 * (2 * (2 + 3) + 6 + 7 + 2 + 2 + -(-2040 // 64))  # machines are side by side, 64 at most
-    assert cost.simulating(plan, env, Pace(0.0, 1.0, 0.0)) >= cost.steps(plan, env)
+    assert cost.simulating(cost.passes(plan), env, Pace(0.0, 1.0, 0.0)) >= cost.steps(plan, env)
     said = str(cost.Cost(60_000_000, 150.0, 50.0))
     assert "60 million" in said and "3:20 min here, 50 s of it to learn" in said
+    assert "or 5:00 min if it is looked at" in str(cost.Cost(60_000_000, 150.0, 50.0, 100.0))
     assert "Beside the trainings" in str(cost.Cost(60_000_000, 150.0, None))
+
+
+def test_further_looks_cost_what_their_references_do():
+    env = HostPointMass()
+    settings = {**SETTINGS, "looks": 3, "performance_domains": 500}
+    told = {"spota": settings, "candidate": PPO_SETTINGS, "reference": PPO_SETTINGS}
+    plan = complete(Plan(ENV, preset="quick"), env, [("here", told)])
+    one_reference = 2 * 2 * 2 + 3 * 2 * 2 + 2 * 2 * 2  # updates, evaluations, and both sides of the comparison
+    rollouts = sum(one.times * one.policies * one.rollouts for one in cost.further_passes(plan))
+    assert rollouts == (4 + 8) * one_reference + 3 * 500
+
+
+def test_every_policy_after_the_first_costs_something_in_a_call():
+    pace = Pace(call=1.0, machine=0.1, opening=0.0, policy=0.5)
+    assert pace.seconds(10, 4, 3) == 4 * (1.0 + 1.0 + 2 * 0.5)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from spota.policies.network import USUAL_GAINS, Gains
 from spota.policies.start import Start
 from spota.polopt.analytic import Analytic
+from spota.polopt.polished import Polished
 from spota.polopt.ppo import PPO
 from spota.sim.env import Platform
 from spota.sim.host import HostEnv
@@ -50,8 +51,14 @@ FROM_CONTROLLER = ("cart-pole-swing-up", "qube", "qube-swing-up")
 """Platforms that a training starts on from an imitation of their controller unless told otherwise."""
 
 
-HOST_REFERENCE_ITERATIONS = 40
-"""Of a reference on a host environment, where steps cost: it starts from a trained policy."""
+HOST_REFERENCE: dict[str, Any] = {"iterations": 40, "smoothing": 0.0, "restart": True, "polish_rows": 16}
+"""A reference on a host environment, where steps cost: it starts from a trained policy."""
+HOST_ROLLOUTS = 2
+"""Rollouts a domain and update there, of the default solver: more domains teach more than more rollouts."""
+HOST_DOMAINS = 40
+"""Domains of a candidate there."""
+CANDIDATE_ROWS = 48
+"""Imagined rollouts in an update of a candidate, whose domains differ more than those of a reference."""
 HOST_RATE = 1e-3
 """PPO's step size there: few rollouts and few updates want long steps. In a trial on 20 of our own Cart-Poles, with 80
 rollouts in each of 60 updates, a policy earned 2387 on unseen ones (one seed) instead of 2355 (two)."""
@@ -62,6 +69,8 @@ MOST_MINIBATCHES = 50
 
 def default_domains(optimizer: Any) -> int:
     """How many domains to train on unless told otherwise: `Analytic` takes some in an update, so more cost nothing."""
+    if isinstance(optimizer, Polished):
+        return HOST_DOMAINS
     return MANY_DOMAINS if isinstance(optimizer, Analytic) else 10
 
 
@@ -88,17 +97,19 @@ def default_start(env: Platform) -> Start:
     return "controller" if env.name in FROM_CONTROLLER else "new"
 
 
-def reference_solver(env: Platform) -> Analytic | PPO:
+def reference_solver(env: Platform) -> Analytic | Polished:
     """The solver for references unless told otherwise: they start from a trained policy, on domains of their own."""
     found = default_solver(env)
-    if isinstance(found, PPO):
-        return replace(found, smoothing=0.0, iterations=HOST_REFERENCE_ITERATIONS)
+    if isinstance(found, Polished):
+        return replace(found, **HOST_REFERENCE)
     return REFERENCE if found.horizon is None else replace(found, smoothing=0.0, rows=REFERENCE.rows)
 
 
-def default_solver(env: Platform) -> Analytic | PPO:
-    """The solver for a platform unless told otherwise: gradients through the simulator, or PPO where there are none."""
-    return tuned_ppo(PPO, env) if isinstance(env, HostEnv) else SETTINGS.get(env.name, Analytic())
+def default_solver(env: Platform) -> Analytic | Polished:
+    """The solver for a platform unless told otherwise: gradients through the simulator, or through a learned model."""
+    if isinstance(env, HostEnv):
+        return tuned_ppo(Polished, env, rollouts=HOST_ROLLOUTS, polish_rows=CANDIDATE_ROWS)
+    return SETTINGS.get(env.name, Analytic())
 
 
 def tuned_ppo(kind: type[Learner], env: Platform, **changes: Any) -> Learner:

@@ -99,7 +99,7 @@ class Analytic(Optimizer):
     def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> AnalyticState:
         """An optimizer without memory."""
         del key, env
-        return AnalyticState(policy, self._optimizer().init(policy))
+        return AnalyticState(policy, self.optimizer().init(policy))
 
     def update(
         self, env: Env, domains: Domains, key: Key[Array, ""], state: AnalyticState
@@ -111,7 +111,7 @@ class Analytic(Optimizer):
         value, gradient = mean_over_devices(self.slope(state.policy, env, rows))
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(norm)
-        step, memory = self._optimizer().update(gradient, state.memory, state.policy)
+        step, memory = self.optimizer().update(gradient, state.memory, state.policy)
         moved = AnalyticState(optax.apply_updates(state.policy, step), memory)
         state = jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, state)
         return state, {"objective": -value * env.max_steps, "gradient_norm": norm, "finite": finite}
@@ -166,7 +166,8 @@ class Analytic(Optimizer):
         rise = jnp.minimum((update + 1) / self.warm_up, 1.0)
         return self.learning_rate * rise * (1 + jnp.cos(jnp.pi * update / self.iterations)) / 2
 
-    def _optimizer(self) -> optax.GradientTransformation:
+    def optimizer(self) -> optax.GradientTransformation:
+        """What turns gradients into steps."""
         return optax.chain(
             optax.clip_by_global_norm(self.clip_norm), scale_by_soap(), optax.scale_by_learning_rate(self.step_size)
         )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from spota.certify.settings import Spota
 from spota.cluster.tasks import Tasks
-from spota.polopt import MANY_DOMAINS, default_domains, default_gains, default_hidden
+from spota.polopt import HOST_DOMAINS, MANY_DOMAINS, default_domains, default_gains, default_hidden
 from spota.polopt.analytic import Analytic
 from spota.polopt.optimizer import refuse_memory
 from spota.polopt.solve import Optimizer
@@ -42,8 +42,8 @@ covers what it cannot find: references of fifty, from a candidate on a plateau, 
 TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
 HOST_SIZES: dict[str, dict[str, int]] = {
-    "tuned": {"n_c": 40, "n_r": 5, "n_J": 10, "performance_domains": 4000},
-    "quick": {"n_c": 20, "n_r": 4, "n_J": 5, "performance_domains": 2000, "max_iterations": 1, "looks": 2},
+    "tuned": {"n_c": 80, "n_r": 10, "n_J": 10, "performance_domains": 20000},
+    "quick": {"n_c": HOST_DOMAINS, "n_r": 10, "n_J": 10, "performance_domains": 8000, "max_iterations": 1, "looks": 2},
     "paper": {},
 }
 """The same on a host environment, where every step costs. `quick` has one candidate and two looks at it, so that it

@@ -4,6 +4,7 @@ import contextlib
 import time
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +15,9 @@ from spota.sim.host_rollout import HostStep, play
 from spota.sim.rollout import alone
 
 FEW, MANY = 8, 64
-"""Machines side by side in the two measurements."""
+"""Machines side by side in two measurements."""
+POLICIES = 8
+"""That share the many machines in a third one."""
 SECONDS = 0.3
 """Of each measurement, about."""
 WARMING = 3
@@ -22,23 +25,27 @@ WARMING = 3
 
 
 class Pace(NamedTuple):
-    """What a rollout costs, in seconds: each call for all machines, each machine in a call, and to open a machine."""
+    """What a rollout costs, in seconds: each call for all machines, each machine in a call, to open a machine, and in
+    each call every policy after the first."""
 
     call: float
     machine: float
     opening: float
+    policy: float = 0.0
 
-    def seconds(self, machines: int, steps: int) -> float:
-        """Of one rollout on so many machines side by side."""
-        return machines * self.opening + steps * (self.call + machines * self.machine)
+    def seconds(self, machines: int, steps: int, policies: int = 1) -> float:
+        """Of one rollout on so many machines side by side, which so many policies share."""
+        a_step = self.call + machines * self.machine + (policies - 1) * self.policy
+        return machines * self.opening + steps * a_step
 
 
 def pace(env: HostEnv, policy: Any) -> Pace:
-    """From two measurements with this policy; a call costs the same for few and for many machines."""
+    """From three measurements with this policy; a call costs the same for few and for many machines."""
     few, many = min(FEW, env.at_once), min(MANY, env.at_once)
     (_, small), (opening, large) = _timed(env, policy, few), _timed(env, policy, many)
     machine = large / many if few == many else max(large - small, 0.0) / (many - few)
-    return Pace(max(large - many * machine, 0.0), machine, opening / many)
+    shared = _timed(env, policy, many, POLICIES)[1] if many % POLICIES == 0 else large
+    return Pace(max(large - many * machine, 0.0), machine, opening / many, max(shared - large, 0.0) / (POLICIES - 1))
 
 
 def steps_per_second(env: HostEnv, policy: Any) -> float:
@@ -51,10 +58,12 @@ class _MeasuredError(Exception):
     """There is no need to go on."""
 
 
-def _timed(env: HostEnv, policy: Any, n: int) -> tuple[float, float]:
+def _timed(env: HostEnv, policy: Any, n: int, policies: int = 1) -> tuple[float, float]:
     """Seconds to open n machines, and of one step of all; the median forgives a moment in which others are busy."""
-    domains = {name: column[None] for name, column in env.domain.sample(jax.random.key(0), n).items()}
-    keys = jax.random.split(jax.random.key(1), (1, n))
+    drawn = env.domain.sample(jax.random.key(0), n)
+    domains = {name: column.reshape(policies, -1) for name, column in drawn.items()}
+    keys = jax.random.split(jax.random.key(1), (policies, n // policies))
+    several = jax.tree.map(lambda x: jnp.repeat(x, policies, axis=0) if eqx.is_array(x) else x, alone(policy))
     moments: list[float] = []
 
     def see(_: int, step: HostStep) -> None:
@@ -66,7 +75,7 @@ def _timed(env: HostEnv, policy: Any, n: int) -> tuple[float, float]:
     for seconds in (0.0, SECONDS):  # noqa: B007, `see` reads it
         moments[:] = [time.perf_counter()]
         with contextlib.suppress(_MeasuredError):
-            play(env, acting_with, alone(policy), domains, keys, see)
+            play(env, acting_with, several, domains, keys, see)
     first, *others = np.diff(moments).tolist() or [0.0]
     step = float(np.median(others)) if others else first
     return max(first - step, 0.0), step
