@@ -93,6 +93,7 @@ def test_a_run_that_fails_names_its_cause_by_code_and_sentence(tmp_path, capsys)
         (["pd", "--env", "ball-balancer", "--device", "quarc://127.0.0.1:9"], "add --no-watchdog"),
         (["pd", "--env", "ball-balancer", "--device", VIRTUAL, "--known", "x=1"], "No domain parameter 'x'"),
         (["pd", "--env", "ball-balancer", "--device", "emulator://ball-balancer?lost=1"], "has no 'lost'"),
+        (["lqr", "--env", "cart-pole", "--device", "emulator://cart-pole", "--place", "45"], "no ball to place"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(arguments, words, tmp_path, capsys):
@@ -101,6 +102,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(arguments, words, tmp_path, c
     assert end.value.code == 2
     said = capsys.readouterr().err
     assert words in " ".join(said.split()) and "Traceback" not in said
+    assert not (tmp_path / "d").exists()
 
 
 def test_contracts_of_strangers_are_read_or_refused():

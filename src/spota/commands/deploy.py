@@ -76,12 +76,13 @@ def deploy(
         raise ValueError(f"--steps {steps}: the policy must act for at least 1 step.")
     mission = Mission(chosen.env, chosen.controller, steps or chosen.env.max_steps, rules, place)
     given = measured(known, chosen.env)
-    directory = new_directory(out or Path("runs") / f"deploy-{chosen.env.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     link = connected(address, chosen.env, chosen.contract, insist=not watchdog)
     with asked(realtime) as refused, contextlib.closing(link):
+        session = mission.session(link, given)
+        directory = new_directory(out or Path("runs") / f"deploy-{chosen.env.name}-{time.strftime('%Y%m%d-%H%M%S')}")
         for words in refused:
             warn(words)
-        ended = mission.session(link, given).run()
+        ended = session.run()
     about = aftermath(ended, chosen.env, mission.steps, chosen.certificate)
     again = command("deploy", policy, "--device", device)
     recording = write_recording(directory / "recording.npz", ended, chosen.env, f"spota deploy, {device}")
