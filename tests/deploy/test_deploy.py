@@ -65,6 +65,7 @@ def test_a_controller_on_a_virtual_device(tmp_path, capsys):
     assert code == 0 and told["cause"] == "finished" and told["steps"] == 300
     assert told["delay"] == {"0": 300} and told["in_time"] == 1.0 and told["rate"] == pytest.approx(500)
     assert any("assumed 0 to 30" in note for note in told["notes"])
+    assert any("The clock was virtual" in note for note in told["notes"])
     with np.load(tmp_path / "d" / "recording.npz") as recording:
         about = json.loads(str(recording["about"]))
         assert [s["name"] for s in about["signals"]] == [s.name for s in BALL.observations]

@@ -29,6 +29,8 @@ ANSWERS = {
     "unclear": "Whether the certificate speaks of this machine, the recording does not tell:",
 }
 
+VIRTUAL = "The clock was virtual: rate, lateness and our work are assumed, and say nothing of this computer."
+
 
 def _default(words: str, metavar: str) -> Any:
     return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {words})")
@@ -89,6 +91,8 @@ def deploy(
     if applies and chosen.certificate and ended.ticks.answered.size:
         covered, words = _asked(chosen, recording)
         about = replace(about, covered=covered, notes=(words, *about.notes))
+    if address.scheme == "emulator" and about.steps:
+        about = replace(about, notes=(*about.notes, VIRTUAL))
     write_json(directory / "deploy.json", {"policy": policy, "device": device, **about.to_dict()})
     from spota.deploy.page import deployment_page  # slow to import
 
