@@ -65,6 +65,7 @@ def test_a_controller_on_a_virtual_device(tmp_path, capsys):
     assert code == 0 and told["cause"] == "finished" and told["steps"] == 300
     assert told["delay"] == {"0": 300} and told["in_time"] == 1.0 and told["rate"] == pytest.approx(500)
     assert any("assumed 0 to 30" in note for note in told["notes"])
+    assert any("The clock was virtual" in note for note in told["notes"])
     with np.load(tmp_path / "d" / "recording.npz") as recording:
         about = json.loads(str(recording["about"]))
         assert [s["name"] for s in about["signals"]] == [s.name for s in BALL.observations]
@@ -93,6 +94,7 @@ def test_a_run_that_fails_names_its_cause_by_code_and_sentence(tmp_path, capsys)
         (["pd", "--env", "ball-balancer", "--device", "quarc://127.0.0.1:9"], "add --no-watchdog"),
         (["pd", "--env", "ball-balancer", "--device", VIRTUAL, "--known", "x=1"], "No domain parameter 'x'"),
         (["pd", "--env", "ball-balancer", "--device", "emulator://ball-balancer?lost=1"], "has no 'lost'"),
+        (["lqr", "--env", "cart-pole", "--device", "emulator://cart-pole", "--place", "45"], "no ball to place"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(arguments, words, tmp_path, capsys):
@@ -101,6 +103,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(arguments, words, tmp_path, c
     assert end.value.code == 2
     said = capsys.readouterr().err
     assert words in " ".join(said.split()) and "Traceback" not in said
+    assert not (tmp_path / "d").exists()
 
 
 def test_contracts_of_strangers_are_read_or_refused():

@@ -1,34 +1,34 @@
 """Every fault in every phase, on a virtual clock: carry on or stop safely, as docs/deploy.md says."""
 
 import gc
-import os
-import signal
 import tracemalloc
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from spota import policies
-from spota.deploy.emulator import Emulator, drawn_domain, emulator
+from spota.deploy.emulator import drawn_domain, emulator
 from spota.deploy.faults import Faults
-from spota.deploy.inference import Controller, controller_of
 from spota.deploy.links import UnreachableError
-from spota.deploy.log import Ticks
-from spota.deploy.mission import Mission
 from spota.deploy.phases import CALIBRATION, CHECKS, IDLE, PHASES, PLACEMENT, RUN, STOP
 from spota.deploy.rules import Rules
-from spota.deploy.session import Ended
 from spota.deploy.supervisor import Cause
 from spota.deploy.virtual import VirtualLink
 from spota.deploy.wear import Wear
-from spota.envs import make
-from spota.policies.contract import Contract
+from witness import (
+    BALL,
+    CART,
+    CONTROLLERS,
+    WATCHDOG,
+    Witness,
+    at_step,
+    check_log,
+    check_rest,
+    lived,
+    mission,
+    with_phase,
+)
 
-BALL, CART = make("ball-balancer"), make("cart-pole")
-CONTROLLERS = {env.name: controller_of(policies.own_controller(env), Contract.of(env)) for env in (BALL, CART)}
-WATCHDOG = 3 * 2_000_000
 DOCS = Path(__file__).parent.parent.parent / "docs" / "deploy.md"
 
 CARRIES_ON = {
@@ -53,77 +53,10 @@ STOPS = {
 LATENESS = {Cause.LATE, Cause.OFTEN_LATE, Cause.OLD, Cause.JUMP}
 
 
-@dataclass
-class Witness:
-    """What the drive really did, and when."""
-
-    emulator: Emulator
-    times: list[int] = field(default_factory=list)
-    commands: list[float] = field(default_factory=list)
-
-    def __post_init__(self):
-        drive, step = self.emulator.device.drive, self.emulator.device.drive.step
-
-        def seen(now: int) -> None:
-            step(now)
-            self.times.append(now)
-            self.commands.append(float(np.abs(drive.acting).max()))
-
-        drive.step = seen  # type: ignore[method-assign]
-
-    def rests_from(self, moment: int) -> bool:
-        return not any(c for t, c in zip(self.times, self.commands, strict=True) if t >= moment)
-
-
-def mission(env, controller: Controller | None = None, **more) -> Mission:
-    given = {"steps": 60, "checking": 0.06, "rules": Rules(of_last_500=12), "accuracy": 0.03}
-    return Mission(env, controller or CONTROLLERS[env.name], **{**given, **more})
-
-
-def lived(env, what: Wear | Faults, phase: int | None, **more) -> tuple[Ended, Witness]:
-    """A session with a fault in a phase, and what the device saw of it, also after it was left alone."""
-    wear, faults = (
-        (what, Faults())
-        if isinstance(what, Wear)
-        else (Wear(), replace(what, during=None if phase is None else PHASES[phase]))
-    )
-    made = emulator(env, drawn_domain(env, 0, nominal=True), wear, faults, seed=3)
-    witness = Witness(made)
-    link = VirtualLink(made)
-    place = 0.0 if env is BALL and phase == PLACEMENT else None
-    ended = mission(env, **{"place": place, **more}).session(link).run()
-    made.advance(link.now() + 2 * WATCHDOG)
-    return ended, witness
-
-
-def check_log(ticks: Ticks) -> None:
-    """No tick is missing, none is told twice, and the end is in it."""
-    assert ticks.lost == 0
-    assert (np.diff(ticks["host_time"]) > 0).all()
-    assert (np.diff(ticks["seq"][ticks["arrived"]]) > 0).all()
-    numbers = ticks["number"][ticks["number"] > 0]
-    assert numbers.tolist() == list(range(1, numbers.size + 1))
-    assert (np.diff(ticks["phase"]) >= 0).all()
-
-
-def check_rest(ended: Ended, witness: Witness) -> None:
-    """From the stop on the device has at most its watchdog's time to come to rest."""
-    rows = np.flatnonzero(ended.ticks["phase"] == STOP)
-    last = int(ended.ticks["host_time"][rows[0] if rows.size else -1])
-    assert witness.rests_from(last + WATCHDOG)
-    assert witness.times[-1] > last + WATCHDOG
-    if rows.size:
-        assert (ended.ticks.sent[rows] == 0).all()
-
-
-def place_of(phase: int):
-    return CART if phase == CALIBRATION else BALL
-
-
 @pytest.mark.parametrize("phase", [CHECKS, CALIBRATION, PLACEMENT, RUN], ids=lambda p: PHASES[p])
 @pytest.mark.parametrize("fault", STOPS)
 def test_bad_faults_stop_safely_in_every_phase(fault, phase):
-    ended, witness = lived(place_of(phase), STOPS[fault], phase)
+    ended, witness = lived(with_phase(phase), STOPS[fault], phase)
     assert ended.cause in LATENESS, ended.words
     assert ended.phase == phase
     assert PHASES[phase] in ended.words and ended.cause.words in ended.words
@@ -227,58 +160,6 @@ def test_a_device_that_never_answers_is_refused_before_anything_moves(fault):
             VirtualLink(made)
     else:  # a hello is heard before the silence begins, but no frame follows
         assert mission(BALL).session(VirtualLink(made)).run().cause is Cause.LATE
-
-
-def at_step(n: int, what) -> Controller:
-    """The platform's controller, which does something strange in its nth step of the run; 100 warm it up."""
-    own, seen = CONTROLLERS[BALL.name], []
-
-    def act(observation: np.ndarray, into: np.ndarray) -> None:
-        own(observation, into)
-        seen.append(1)
-        if len(seen) == 100 + n:
-            what(into)
-
-    return act
-
-
-def raise_error(_: np.ndarray) -> None:
-    raise ZeroDivisionError("a policy of one's own")
-
-
-def ask_for_nan(into: np.ndarray) -> None:
-    into[:] = np.nan
-
-
-@pytest.mark.parametrize(
-    ("what", "cause", "words"),
-    [
-        (lambda _: os.kill(os.getpid(), signal.SIGINT), Cause.INTERRUPTED, "Ctrl-C"),
-        (lambda _: os.kill(os.getpid(), signal.SIGTERM), Cause.TERMINATED, "SIGTERM"),
-        (raise_error, Cause.ERROR, "a policy of one's own"),
-        (ask_for_nan, Cause.ERROR, "not a number"),
-    ],
-    ids=["ctrl-c", "sigterm", "exception", "nan"],
-)
-def test_whatever_happens_in_this_process_the_device_comes_to_rest(what, cause, words):
-    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    ended, witness = lived(BALL, Wear(), None, controller=at_step(30, what), place=None)
-    assert ended.cause is cause and words in ended.words
-    assert ended.cause.code in (28, 130, 143)
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-    check_log(ended.ticks)
-    check_rest(ended, witness)
-
-
-def test_a_sensor_that_breaks_stops_the_run():
-    for value, cause in ((np.nan, Cause.NOT_FINITE), (9.0, Cause.RANGE)):
-        made = emulator(BALL, drawn_domain(BALL, 0, nominal=True))
-        witness, sensors = Witness(made), made.device.drive.machine.sensors
-        break_sensor = at_step(20, lambda _, s=sensors, v=value: s._offset.__setitem__(0, v))
-        ended = mission(BALL, break_sensor, place=None).session(VirtualLink(made)).run()
-        made.advance(made.next_tick + 2 * WATCHDOG)
-        assert ended.cause is cause and ended.phase == RUN
-        check_rest(ended, witness)
 
 
 def test_a_noisy_sensor_alone_is_no_danger():

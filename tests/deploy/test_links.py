@@ -10,6 +10,7 @@ import pytest
 from spota.deploy import frames
 from spota.deploy.addresses import Address, is_loopback, parse
 from spota.deploy.emulator import Emulator, drawn_domain, emulator
+from spota.deploy.faults import Faults
 from spota.deploy.hardware import hardware_of
 from spota.deploy.introduction import Introduction
 from spota.deploy.links import LostError, SerialLink, UdpLink
@@ -168,6 +169,12 @@ def test_the_bare_protocol_takes_no_nonsense_as_a_command(served):
             answer += line.recv(32 - len(answer))
         assert made.device.drive._wanted.tolist() == [wanted]
     line.close()
+
+
+def test_faults_that_the_bare_protocol_cannot_have_are_refused():
+    made = emulator(ENV, drawn_domain(ENV, 0, nominal=True), faults=Faults(loss=0.1, during="run"))
+    with pytest.raises(ValueError, match="--loss, --during: quarc:// is TCP"):
+        QuarcServer(made, parse("quarc://127.0.0.1:0"))
 
 
 def test_addresses():

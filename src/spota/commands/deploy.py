@@ -29,6 +29,8 @@ ANSWERS = {
     "unclear": "Whether the certificate speaks of this machine, the recording does not tell:",
 }
 
+VIRTUAL = "The clock was virtual: rate, lateness and our work are assumed, and say nothing of this computer."
+
 
 def _default(words: str, metavar: str) -> Any:
     return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {words})")
@@ -76,18 +78,21 @@ def deploy(
         raise ValueError(f"--steps {steps}: the policy must act for at least 1 step.")
     mission = Mission(chosen.env, chosen.controller, steps or chosen.env.max_steps, rules, place)
     given = measured(known, chosen.env)
-    directory = new_directory(out or Path("runs") / f"deploy-{chosen.env.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     link = connected(address, chosen.env, chosen.contract, insist=not watchdog)
     with asked(realtime) as refused, contextlib.closing(link):
+        session = mission.session(link, given)
+        directory = new_directory(out or Path("runs") / f"deploy-{chosen.env.name}-{time.strftime('%Y%m%d-%H%M%S')}")
         for words in refused:
             warn(words)
-        ended = mission.session(link, given).run()
+        ended = session.run()
     about = aftermath(ended, chosen.env, mission.steps, chosen.certificate)
     again = command("deploy", policy, "--device", device)
     recording = write_recording(directory / "recording.npz", ended, chosen.env, f"spota deploy, {device}")
     if applies and chosen.certificate and ended.ticks.answered.size:
         covered, words = _asked(chosen, recording)
         about = replace(about, covered=covered, notes=(words, *about.notes))
+    if address.scheme == "emulator" and about.steps:
+        about = replace(about, notes=(*about.notes, VIRTUAL))
     write_json(directory / "deploy.json", {"policy": policy, "device": device, **about.to_dict()})
     from spota.deploy.page import deployment_page  # slow to import
 

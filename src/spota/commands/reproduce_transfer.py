@@ -28,6 +28,7 @@ def reproduce_transfer(seed: int, quick: bool, given: Path | None, directory: Pa
             "study": "transfer",
             "seed": seed,
             "quick": quick,
+            "rules": vars(transfer.RULES),
             "policies": {env: {name: p.sha256 or "" for name, p in own.items()} for env, own in policies.items()},
         }
         with Run(directory / "trials", config, warn) as run:

@@ -77,15 +77,15 @@ class Mission:
 
     def _placement(self, domain: Mapping[str, float]) -> Procedure:
         env = self.env
+        if self.place is not None and env.name != "ball-balancer":
+            raise ValueError(f"--place is for the ball-balancer; {env.name} has no ball to place.")
         if env.name in ("cart-pole", "qube"):
             swing, contract = policies.energy(_as_known(env, domain)), Contract.of(env)
             return SwingUp(controller_of(swing, contract), controller_of(swing.brake, contract), env.dt, self.patience)
-        if env.name == "ball-balancer" and self.place is not None:
+        if self.place is not None:
             radius, angle = RING * domain["plate_length"] / 2, math.radians(self.place)
             target = radius * math.cos(angle), radius * math.sin(angle)
             return BallTo(target, env.dt, self.accuracy, self.patience)
-        if self.place is not None:
-            raise ValueError(f"--place is for the ball-balancer; {env.name} has no ball to place.")
         return Nothing()
 
     def _warm_up(self, judgement: Judgement) -> None:

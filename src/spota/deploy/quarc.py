@@ -68,7 +68,11 @@ class QuarcLink:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
         self.sent = 0
-        self.send(np.asarray(introduction.safe), 0)  # a state comes back for a command only
+        try:
+            self.send(np.asarray(introduction.safe), 0)  # a state comes back for a command only
+        except LostError as error:
+            self._socket.close()
+            raise UnreachableError(f"{address} has closed the connection at once; has it a client already?") from error
 
     def now(self) -> int:
         """The host's clock, which nobody sets [ns]."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from spota.deploy.addresses import Address
 from spota.deploy.emulator import Emulator
-from spota.deploy.faults import Weather
+from spota.deploy.faults import SHARES, Faults, Weather
 from spota.deploy.hardware import to_raw
 from spota.deploy.links import LostError
 from spota.deploy.quarc import Collector
@@ -23,6 +23,7 @@ class QuarcServer:
     def __init__(self, emulator: Emulator, address: Address, anywhere: bool = False):
         """Listen; port 0 takes a free one."""
         refuse_strangers(address, anywhere)
+        _refuse_what_tcp_cannot(emulator.faults)
         self._emulator, self._device = emulator, emulator.device
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -111,3 +112,13 @@ class QuarcServer:
             self._client.close()
         self._client = None
         self._device.drive.rest()
+
+
+def _refuse_what_tcp_cannot(faults: Faults) -> None:
+    """TCP loses and changes nothing, and the bare protocol tells no phase: a fault that would never act is refused."""
+    idle = [f"--{name}" for name in (*SHARES, "jitter", "during") if getattr(faults, name)]
+    if idle:
+        raise ValueError(
+            f"{', '.join(idle)}: quarc:// is TCP, which loses and changes nothing, and it does not tell phases; take "
+            "--silence or --hang with --after, or listen to udp:// or serial://."
+        )

@@ -11,7 +11,7 @@ import numpy as np
 
 from spota.deploy.age import Age
 from spota.deploy.judgement import Judgement
-from spota.deploy.links import Link, LostError
+from spota.deploy.links import Link, LostError, UnreachableError
 from spota.deploy.log import Log, Ticks
 from spota.deploy.phases import IDLE, PHASES, RUN, STOP
 from spota.deploy.procedures import Checks, Procedure, Status
@@ -86,6 +86,9 @@ class Session:
                     at = at if situation.phase == STOP else situation.phase
                     event = self._tick(situation, pending)
                     situation = after(situation, event, self._rules, self._missed)
+            except (LostError, UnreachableError) as error:  # it has vanished since it introduced itself
+                self._words = str(error).rstrip(".")
+                situation = stopped(situation, Cause.LOST)
             except Exception as error:  # of a policy, for example: stop safely first, then say so
                 self._words = f"{type(error).__name__}: {error}"
                 situation = stopped(situation, Cause.ERROR)
