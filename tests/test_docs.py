@@ -58,7 +58,7 @@ def parse(arguments: list[str]) -> Any:
 def flags(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
     with pytest.raises(SystemExit):
         parse([command, "--help"])
-    return set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", capsys.readouterr().out))
+    return set(re.findall(r"(?<![\w-])--?[a-z][\w-]*(?:\.[\w-]+)*", capsys.readouterr().out))
 
 
 def test_there_is_something_to_check():
