@@ -25,6 +25,7 @@ from jaxtyping import Float
 
 from spota.envs.gymnasium_machines import Flags, Loop, Reward
 from spota.envs.gymnasium_recipe import Recipe, Xi
+from spota.sim.devices import usable_cores
 from spota.sim.domain import DomainDistribution
 from spota.sim.host import MachineError
 from spota.sim.objects import PREFIX
@@ -45,16 +46,15 @@ TRIED = 0.2
 
 def processes_that_pay(recipe: Recipe, domain: DomainDistribution, time_limit: float) -> int:
     """As many as there are cores if a step is slow, and one otherwise, or if the environment cannot travel."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with watching(time_limit, lambda error: f"{recipe.name} broke on its nominal domain: {error}."):
-        slow = cores > 1 and _step_seconds(recipe, domain) > PAYS
+        slow = usable_cores() > 1 and _step_seconds(recipe, domain) > PAYS
     if not slow:
         return 1
     try:
         _pickled(recipe)
     except Exception:  # whatever its parts raise: a loop needs none of it
         return 1
-    return cores
+    return usable_cores()
 
 
 def _step_seconds(recipe: Recipe, domain: DomainDistribution) -> float:

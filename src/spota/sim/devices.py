@@ -20,11 +20,15 @@ from jaxtyping import Array, Int, PyTree
 Tree = TypeVar("Tree", bound=PyTree)
 
 
+def usable_cores() -> int:
+    """Of this machine, by this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def use_all_cores() -> None:
     """Make every core a jax device, unless jax has started already."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(RuntimeError):  # the backend runs already: we use the devices that it has
-        jax.config.update("jax_num_cpu_devices", cores)
+        jax.config.update("jax_num_cpu_devices", usable_cores())
 
 
 def chunks(rows: Tree, size: int) -> Iterator[tuple[Tree, int]]:

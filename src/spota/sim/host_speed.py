@@ -14,8 +14,10 @@ from spota.sim.host import HostEnv
 from spota.sim.host_rollout import HostStep, play
 from spota.sim.rollout import alone
 
-FEW, MANY = 8, 64
-"""Machines side by side in two measurements."""
+FEW, MANY = 32, 256
+"""Machines side by side in two measurements of what a run costs."""
+SEVERAL = 64
+"""In one of steps a second."""
 POLICIES = 8
 """That share the many machines in a third one."""
 SECONDS = 0.3
@@ -49,8 +51,8 @@ def pace(env: HostEnv, policy: Any) -> Pace:
 
 
 def steps_per_second(env: HostEnv, policy: Any) -> float:
-    """Steps of many machines together."""
-    n = min(MANY, env.at_once)
+    """Steps of several machines together."""
+    n = min(SEVERAL, env.at_once)
     return n / _timed(env, policy, n)[1]
 
 
@@ -59,7 +61,7 @@ class _MeasuredError(Exception):
 
 
 def _timed(env: HostEnv, policy: Any, n: int, policies: int = 1) -> tuple[float, float]:
-    """Seconds to open n machines, and of one step of all; the median forgives a moment in which others are busy."""
+    """Seconds to open n machines, and of one step of all; a moment in which others are busy counts: a run has them."""
     drawn = env.domain.sample(jax.random.key(0), n)
     domains = {name: column.reshape(policies, -1) for name, column in drawn.items()}
     keys = jax.random.split(jax.random.key(1), (policies, n // policies))
@@ -77,7 +79,7 @@ def _timed(env: HostEnv, policy: Any, n: int, policies: int = 1) -> tuple[float,
         with contextlib.suppress(_MeasuredError):
             play(env, acting_with, several, domains, keys, see)
     first, *others = np.diff(moments).tolist() or [0.0]
-    step = float(np.median(others)) if others else first
+    step = float(np.mean(others)) if others else first
     return max(first - step, 0.0), step
 
 
