@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -129,6 +130,10 @@ def test_delays_share_one_hill():
     weights = delay_weights(many, found, np.full(4, 0.25))[[2, 1, 3]]
     by_density = np.exp(exact[0] - exact[0].max())
     assert np.argmax(by_density) == np.argmax(weights) == 0
+    ridge = both.target.delays[0].ridge
+    assert len(ridge.tight) + len(ridge.loose) == 4
+    jacobian = np.asarray(jax.jacfwd(ridge.z_of)(jnp.array([0.3, -0.5, 0.2, 0.4])))[:4]
+    assert np.linalg.slogdet(jacobian)[1] == pytest.approx(ridge.volume, abs=1e-3)  # a shear keeps volumes
 
 
 def test_impossible_settings_are_refused():

@@ -27,9 +27,9 @@ DRAWS = 250
 """Of each chain."""
 THINNED = 10
 """Of so many draws one is kept: neighbours are alike, and each that is kept is simulated; divergences count in all."""
-DEEPEST = 8
-"""Doublings of a trajectory: 255 steps at most."""
-ACCEPT = 0.95
+DEEPEST = 9
+"""Doublings of a trajectory: 511 steps at most."""
+ACCEPT = 0.99
 AGREEING = 0.2
 """The share of draws that should count after weighing."""
 WORTHY = 0.02

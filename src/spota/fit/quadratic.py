@@ -105,6 +105,8 @@ class Straight(eqx.Module):
     logarithmic: Bool[np.ndarray, "p"]
     factor: Float[np.ndarray, "k k"]
     inverse: Float[np.ndarray, "k k"]
+    slope: Float[np.ndarray, "p"]
+    """Of the logarithms, or of the parameters, by the coordinates z."""
     free: tuple[int, ...] = eqx.field(static=True)
     """Which parameters move."""
 
@@ -117,7 +119,7 @@ class Straight(eqx.Module):
         slope = np.where(logarithmic, np.log(np.where(logarithmic, up / down, 1.0)), up - down)
         factor = slope[free][:, None] * factor
         moving = tuple(map(int, np.flatnonzero(free)))
-        return Straight(values_of(system, z), logarithmic, factor, np.linalg.inv(factor), moving)
+        return Straight(values_of(system, z), logarithmic, factor, np.linalg.inv(factor), slope, moving)
 
     def values(self, w: Float[np.ndarray, "k m"], delay: float) -> Float[np.ndarray, "p m"]:
         """The parameters there; what is pinned is the delay."""

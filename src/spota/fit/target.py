@@ -1,8 +1,8 @@
 """The posterior that NUTS moves through: the prior, and a quadratic model of the simulator for each delay that matters.
 
 Machines with another delay are best elsewhere: in the parameters themselves they would be hills with valleys between,
-which chains do not cross. So every delay has its own coordinates v, around its own best machine and whitened by the
-curvature there; v = 0 is the best machine of all delays at once, and their densities are summed at the same v.
+which chains do not cross. So every delay has its own coordinates v, around its own best machine and along the ridge
+there (`ridge.py`); v = 0 is the best machine of all delays at once, and their densities are summed at the same v.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from spota.fit.coordinates import Coordinates
 from spota.fit.estimate import Estimate, Problem
 from spota.fit.quadratic import Likelihood, Straight, modelled
+from spota.fit.ridge import Ridge
 
 SCALE_PRIOR = 0.5
 """Standard deviation of the logarithm of the noise's scale."""
@@ -28,9 +29,7 @@ class Around(eqx.Module):
     root: Float[np.ndarray, "f f"]
     """R of the quadratic model."""
     straight: Straight
-    coordinates: Coordinates
-    best: Float[np.ndarray, "p"]
-    factor: Float[np.ndarray, "k k"]
+    ridge: Ridge
     volume: Float[np.ndarray, ""]
     """Of the machines and of the beginnings of segments: what a delay gains where both are known less."""
 
@@ -42,17 +41,16 @@ class Around(eqx.Module):
         factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(int(free.sum())))).T
         straight = Straight.of(problem, z, factor)
         root = likelihood.quadratic(straight, 0.0 if free.all() else float(z[~free][0]))
-        volume = likelihood.volume + np.linalg.slogdet(factor)[1]
-        return Around(root, straight, problem.coordinates, z, factor, np.asarray(volume))
+        ridge = Ridge.of(problem, z, straight, information)
+        return Around(root, straight, ridge, np.asarray(likelihood.volume + ridge.volume))
 
     def z_of(self, v: Float[Array, "k"]) -> Float[Array, "p"]:
         """All coordinates."""
-        moved = jnp.asarray(self.factor, jnp.float32) @ v
-        return jnp.asarray(self.best, jnp.float32).at[np.array(self.straight.free)].add(moved)
+        return self.ridge.z_of(v)
 
     def misfit(self, v: Float[Array, "k"]) -> Float[Array, ""]:
         """By the model."""
-        w = self.straight.places(self.coordinates.values(self.z_of(v)))
+        w = self.straight.places(self.ridge.coordinates.values(self.z_of(v)))
         return modelled(jnp.asarray(self.root, jnp.float32), w)
 
     def far(self, v: Float[Array, "k"]) -> Float[Array, ""]:
@@ -72,7 +70,7 @@ class Target(eqx.Module):
     @property
     def size(self) -> int:
         """Coordinates."""
-        return self.delays[0].factor.shape[0] + 1
+        return len(self.delays[0].straight.free) + 1
 
     def log_scale(self, u: Any) -> Any:
         """Of the noise; its posterior is nearly normal."""
@@ -123,11 +121,11 @@ class Both:
         v, target = jnp.asarray(u[:, :-1], jnp.float32), self.target
         z = [np.asarray(jax.vmap(one.z_of)(v), np.float64) for one in target.delays]
         far = [np.asarray(jax.vmap(one.far)(v), np.float64) for one in target.delays]
-        values = [_values(one.coordinates, its) for one, its in zip(target.delays, z, strict=True)]
+        values = [_values(one.ridge.coordinates, its) for one, its in zip(target.delays, z, strict=True)]
         misfits = [one.misfit(its) for one, its in zip(self.likelihoods, values, strict=True)]
         scale = target.log_scale(jnp.asarray(u[:, -1], jnp.float32))
-        parts = (jnp.asarray(np.stack(x, axis=-1), jnp.float32) for x in (misfits, far))
-        densities = jax.vmap(target.log_densities)(*parts, scale)
+        misfit, prior = (jnp.asarray(np.stack(x, axis=-1), jnp.float32) for x in (misfits, far))
+        densities = jax.vmap(target.log_densities)(misfit, prior, scale)
         return np.asarray(densities, np.float64), np.stack(z)
 
     def modelled(self, u: Float[np.ndarray, "draws k"]) -> Float[np.ndarray, "draws delays"]:
