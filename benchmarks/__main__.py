@@ -59,7 +59,7 @@ def main(
         limit: Seconds that Stable-Baselines3 may train in `training`.
         platforms: Those of `learning`, `memory`, `recordings`, `effort`, `gains`, `rows`, `yardstick`, `truth`,
             `steady`, e.g. --platforms qube.
-        seeds: Of `learning`, `machines`, `memory`, `truth` and `steady`; by default, those that the docs have.
+        seeds: Of `learning`, `machines`, `memory`, `recordings`, `truth` and `steady`; by default, those of the docs.
         policy: The controller that `steady` assesses; the policy of a run of `truth` by default.
         on: Let workers make the trainings of `learning`, e.g. --on ray.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
@@ -72,7 +72,10 @@ def main(
     run |= {"gradient": gradient.main, "host": _host, "imported": imported.main}
     run |= {"effort": lambda: effort.main(platforms), "gains": lambda: gains.main(platforms), "loop": loop.main}
     run |= {"references": references.main, "robustness": robustness.main, "rows": lambda: rows.main(platforms)}
-    run |= {"memory": lambda: memory_worth.main(platforms, seeds), "recordings": lambda: recordings.main(platforms)}
+    run |= {
+        "memory": lambda: memory_worth.main(platforms, seeds),
+        "recordings": lambda: recordings.main(platforms, seeds),
+    }
     run |= {
         "yardstick": lambda: yardstick.main(platforms),
         "truth": lambda: truth.main(platforms, presets or ("quick",), seeds, remembered),

@@ -1,11 +1,14 @@
 """How often `applies` is right, and whether posteriors of a fit tell the truth, on machines that are known.
 
 python -m benchmarks recordings
+python -m benchmarks recordings --seeds 7
 """
 
 import json
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 
@@ -17,16 +20,20 @@ HANGING = {"cart-pole": (0.0, -3.14159265, 0.0, 0.0), "qube": (0.0, -3.14159265,
 PARAMETER = "pole_length"
 
 
-def main(platforms: tuple[str, ...] = (), machines: int = 100) -> None:
+def main(platforms: tuple[str, ...] = (), seeds: tuple[int, ...] = (), machines: int = 100) -> None:
     for name in platforms or ("cart-pole",):
-        env, begun = make(name), time.process_time()
-        assert isinstance(env, Env)
-        told = refusals(jax.random.key(1), env, HANGING[name], PARAMETER, machines)
-        document = {
-            "env": name,
-            "refused": {one.kind: f"{one.refused} of {one.machines}" for one in told},
-            "ranks": ranks(jax.random.key(2), env, HANGING[name], machines).to_dict(),
-            "cpu_seconds": round(time.process_time() - begun, 1),
-        }
-        json.dump(document, sys.stdout, indent=2)
-        sys.stdout.write("\n")
+        for seed in seeds or (1,):
+            for document in _documents(name, seed, machines):
+                sys.stdout.write(json.dumps({"env": name, "seed": seed, **document}) + "\n")
+                sys.stdout.flush()
+
+
+def _documents(name: str, seed: int, machines: int) -> Iterator[dict[str, Any]]:
+    """One line for each question, as soon as it is answered."""
+    env, begun = make(name), time.process_time()
+    assert isinstance(env, Env)
+    k_refusals, k_ranks = jax.random.split(jax.random.key(seed))
+    for told in refusals(k_refusals, env, HANGING[name], PARAMETER, machines):
+        yield {"machines": told.kind, "refused": str(told), "cpu_seconds": round(time.process_time() - begun, 1)}
+    found = ranks(k_ranks, env, HANGING[name], machines).to_dict()
+    yield {"ranks": found, "cpu_seconds": round(time.process_time() - begun, 1)}

@@ -2,17 +2,25 @@
 
 import json
 import shutil
+from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from oscillator import ENV, KEY, TRUTH, fit_in, recording
 
 import spota
+from spota.fit import fitting
 from spota.fit.covering import applies
-from spota.fit.fitting import Settings
+from spota.fit.estimate import settled
+from spota.fit.fitting import Settings, fit
 from spota.fit.learned import combinations
-from spota.fit.posterior import Sampled
+from spota.fit.posterior import Sampled, delay_weights
 from spota.fit.prior import prior
+from spota.fit.segments import cut
+from spota.fit.target import Both
+from spota.runs.directory import Run
 from spota.sim import table_file
 
 
@@ -97,6 +105,35 @@ def test_friction_joins_only_tables_that_name_it():
     rubbed = env.step(slow, (0.0,), env.params({**xi, "cart_friction": 1.0}))
     mass = xi["cart_mass"] + xi["pole_mass"] / 4 + 0.9 * 3.71**2 * 3.9e-7 / 6.35e-3**2  # a hanging rod carries ¾
     assert float(plainly.x_dot - rubbed.x_dot) == pytest.approx(env.dt / mass, rel=0.01)
+
+
+def test_a_machine_that_rests_teaches_nothing(tmp_path):
+    with Run(tmp_path / "fit", {}) as run, pytest.raises(ValueError, match="nothing here is commanded.*record a chirp"):
+        fit(ENV, [recording("a", volts=0.02)], Settings(), run)
+
+
+def test_delays_share_one_hill():
+    """Each has its own middle, so that the best machines of all delays are at v = 0."""
+    segments = cut([recording("a", seconds=3.0, **TRUTH)], ENV, 3)
+    problem, delays = fitting._problem(ENV, segments)
+    many = replace(problem, machines=delays.size, segments=fitting._for_each(segments, delays.size))
+    found = settled(
+        many, fitting._with_delay(problem, np.zeros((5, 1)), delays), np.repeat(segments.start[..., None], 4, 2)
+    )
+    both = Both.of(many, found, np.array([2, 1, 3]))
+    at_best = [np.asarray(one.z_of(jnp.zeros(4))) for one in both.target.delays]
+    np.testing.assert_allclose(np.stack(at_best, axis=1), found.z[:, [2, 1, 3]], atol=1e-5)
+    u = np.zeros((1, both.target.size))
+    exact, z = both.simulated(u)
+    np.testing.assert_allclose(exact, both.modelled(u), rtol=1e-3, atol=0.1)
+    assert list(z[:, 0, -1]) == [2.0, 1.0, 3.0]
+    weights = delay_weights(many, found, np.full(4, 0.25))[[2, 1, 3]]
+    by_density = np.exp(exact[0] - exact[0].max())
+    assert np.argmax(by_density) == np.argmax(weights) == 0
+    ridge = both.target.delays[0].ridge
+    assert len(ridge.tight) + len(ridge.loose) == 4
+    jacobian = np.asarray(jax.jacfwd(ridge.z_of)(jnp.array([0.3, -0.5, 0.2, 0.4])))[:4]
+    assert np.linalg.slogdet(jacobian)[1] == pytest.approx(ridge.volume, abs=1e-3)  # a shear keeps volumes
 
 
 def test_impossible_settings_are_refused():

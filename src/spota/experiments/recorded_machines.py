@@ -1,29 +1,29 @@
 """Studies of `applies` and `fit` where the truth is known: machines of a table, recorded while a chirp moves them.
 
-Every machine is simulated for ten seconds from rest, with the noise of its sensors, and its recording is cut, started
-and estimated as a real one is. All of them are estimated side by side, and the machines that others are compared with
-are drawn for all together; `spota applies` draws them for each recording.
+Every machine is simulated for ten seconds from rest, with the noise of its sensors, and its recording is given to
+`applies` and to the fit as a real one is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 import scipy.stats
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from spota.fit import coordinates as systems
 from spota.fit.coordinates import Plain
-from spota.fit.covering import LEVEL, learned, scores, speaking, surprise
-from spota.fit.estimate import Estimate, Problem, best_machine, estimate
-from spota.fit.noise import Noise, sensors
+from spota.fit.covering import MACHINES, applies
+from spota.fit.fitting import Allowed, Settings, allowed, divided
+from spota.fit.noise import sensors
 from spota.fit.prediction import simulate
+from spota.fit.prior import prior
 from spota.fit.recording import Recording
-from spota.fit.segments import Segments, cut
+from spota.runs.directory import Run
 from spota.sim.domain import Domains
 from spota.sim.env import Env
 
@@ -62,57 +62,36 @@ def recorded(key: jax.Array, env: Env, machines: Domains, hanging: tuple[float, 
     return [Recording(f"machine {i}", str(i), time - time[0], seen[..., i], told) for i in range(positions.shape[-1])]
 
 
-def segments_of(recordings: list[Recording], env: Env) -> Segments:
-    """Those of all machines, one machine after the other; each has as many."""
-    return cut(recordings, env, env.effects.delay.longest)
-
-
 @dataclass(frozen=True)
 class Refusals:
-    """How often `applies` would refuse machines of one kind."""
+    """How often `applies` refuses machines of one kind."""
 
     kind: str
     machines: int
     refused: int
 
-    @property
-    def share(self) -> float:
-        """Of the machines."""
-        return self.refused / self.machines
+    def __str__(self) -> str:
+        """In figures."""
+        return f"{self.refused} of {self.machines}"
 
 
 def refusals(
-    key: jax.Array, env: Env, hanging: tuple[float, ...], parameter: str, n: int, of: int = 199
-) -> list[Refusals]:
+    key: jax.Array, env: Env, hanging: tuple[float, ...], parameter: str, n: int, of: int = MACHINES
+) -> Iterator[Refusals]:
     """Machines of the table, and machines whose parameter is three standard deviations off: how many are refused."""
-    k_null, k_table, k_far, k_noise = jax.random.split(key, 4)
-    system = systems.linear(env.domain, env)
+    k_table, k_far, k_noise, k_applies = jax.random.split(key, 4)
     law: Any = env.domain[parameter].marginal
     far = env.domain.sample(k_far, n)
     groups: Mapping[str, Domains] = {
-        "compared with": env.domain.sample(k_null, of),
         "of the table": env.domain.sample(k_table, n),
         f"{parameter} +3 std": {**far, parameter: jnp.full(n, law.center + 3 * law.std)},
         f"{parameter} −3 std": {**far, parameter: jnp.full(n, law.center - 3 * law.std)},
     }
-    found: dict[str, Estimate] = {}
-    noise: Noise | None = None
-    for i, (name, machines) in enumerate(groups.items()):
-        cutting = segments_of(recorded(jax.random.fold_in(k_noise, i), env, machines, hanging), env)
-        m = next(iter(machines.values())).shape[0]
-        problem = Problem(env, system, cutting, sensors(env), machines=m)
-        wide, own = best_machine(problem)
-        noise = noise or own
-        believed = estimate(replace(problem, noise=noise), 8, np.clip(wide.z, -3, 3), wide.start)
-        found[name] = believed
-    share = learned(system, found["compared with"])
-    counts = speaking(share)
-    largest = {
-        name: surprise(env, system, share, scores(system, one, share))[counts].max(axis=0)
-        for name, one in found.items()
-    }
-    critical = np.quantile(largest.pop("compared with"), 1 - LEVEL, method="higher")
-    return [Refusals(name, x.size, int((x > critical).sum())) for name, x in largest.items()]
+    for i, (kind, machines) in enumerate(groups.items()):
+        recordings = recorded(jax.random.fold_in(k_noise, i), env, machines, hanging)
+        keys = jax.random.split(jax.random.fold_in(k_applies, i), n)
+        answers = [applies(k, env, [r], of).answer for k, r in zip(keys, recordings, strict=True)]
+        yield Refusals(kind, n, answers.count("not covered"))
 
 
 @dataclass(frozen=True)
@@ -124,30 +103,53 @@ class Ranks:
     """Between 0 and 1; uniform if the posterior tells the truth."""
     spread: Float[np.ndarray, "p"]
     """The posterior's standard deviation over the prior's, on average."""
+    r_hat: Float[np.ndarray, "m"]
+    divergences: Int[np.ndarray, "m"]
 
     def to_dict(self) -> dict[str, Any]:
-        """By identifiable parameter: coverage of 90 % intervals, and the p-value of uniform ranks."""
+        """By identifiable parameter: coverage of 90 % intervals, and the p-value of uniform ranks; and the sampling."""
         rows = {}
         for j, name in enumerate(self.names):
             inside = float(((self.ranks[j] > 0.05) & (self.ranks[j] < 0.95)).mean())
             uniform = float(scipy.stats.kstest(self.ranks[j], "uniform").pvalue)
             rows[name] = {"spread": float(self.spread[j]), "coverage_90": inside, "uniform_p": uniform}
-        return {name: row for name, row in rows.items() if row["spread"] <= KNOWN}
+        known = {name: row for name, row in rows.items() if row["spread"] <= KNOWN}
+        good = (self.r_hat <= 1.01) & (self.divergences == 0)
+        return {"machines": self.r_hat.size, "well_sampled": int(good.sum()), "parameters": known}
 
 
-def ranks(key: jax.Array, env: Env, hanging: tuple[float, ...], n: int) -> Ranks:
-    """Simulation-based calibration, with posteriors by Laplace around the best machine; delays are known."""
-    k_machines, k_noise = jax.random.split(key)
-    delay = env.effects.delay.parameter
-    pinned = (delay,) if delay in env.domain else ()
-    system = systems.scores(env.domain, pinned)
+def ranks(key: jax.Array, env: Env, hanging: tuple[float, ...], n: int, settings: Settings | None = None) -> Ranks:
+    """Simulation-based calibration of what `spota fit` draws, friction and delays included; one machine at a time."""
+    k_machines, k_noise, k_ties = jax.random.split(key, 3)
+    settings = settings or Settings()
+    env = env.with_domain(prior(env))
     machines = env.domain.sample(k_machines, n)
-    values = np.stack([np.asarray(machines[name], np.float64) for name in system.names])
-    truth = np.stack([system.z_of(values[:, i]) for i in range(n)], axis=1)
-    cutting = segments_of(recorded(k_noise, env, machines, hanging), env)
-    problem = Problem(env, system, cutting, sensors(env), machines=n, pinned=pinned)
-    found: Estimate = estimate(problem, 10, truth)
-    free = problem.free
-    spread = np.sqrt(np.stack([np.diag(c[np.ix_(free, free)]) for c in found.covariance()], axis=1))
-    names = tuple(name for name, f in zip(system.names, free, strict=True) if f)
-    return Ranks(names, scipy.special.ndtr((truth - found.z)[free] / spread), spread.mean(axis=1))
+    spread = {name: float(np.std(np.asarray(column))) for name, column in env.domain.sample(k_ties, 4000).items()}
+    found = [
+        _fitted(env, r, replace(settings, seed=i)) for i, r in enumerate(recorded(k_noise, env, machines, hanging))
+    ]
+    names = found[0].problem.coordinates.names
+    truth = np.stack([np.asarray(machines[name], np.float64) for name in names])
+    ties = np.random.default_rng(np.asarray(jax.random.key_data(k_ties))).uniform(size=truth.shape)
+    ranked = [_rank(truth[:, i], one.values, ties[:, i]) for i, one in enumerate(found)]
+    deviations = np.mean([one.values.std(axis=1) for one in found], axis=0)
+    left = deviations / np.array([spread[name] for name in names])
+    sampling = [(one.sampled.r_hat, one.sampled.divergences) for one in found]
+    r_hat, divergences = (np.array(column) for column in zip(*sampling, strict=True))
+    return Ranks(names, np.stack(ranked, axis=1), left, r_hat, divergences)
+
+
+def _fitted(env: Env, recording: Recording, settings: Settings) -> Allowed:
+    """As `spota fit` does it; for a platform that stays the same, so that it is compiled once."""
+    segments, left, _ = divided([recording], env, settings.held_out)
+    with TemporaryDirectory() as place, Run(Path(place) / "fit", {}) as run:
+        return allowed(env, segments, left, settings, run)
+
+
+def _rank(
+    truth: Float[np.ndarray, "p"], rows: Float[np.ndarray, "p draws"], ties: Float[np.ndarray, "p"]
+) -> Float[np.ndarray, "p"]:
+    """The share of rows below the truth; among equal ones, such as whole delays, anywhere."""
+    equal = np.isclose(rows, truth[:, None], rtol=0, atol=1e-6 * np.abs(truth)[:, None])
+    below = (rows < truth[:, None]) & ~equal
+    return below.mean(axis=1) + ties * equal.mean(axis=1)

@@ -65,7 +65,7 @@ def machine(name: str, directory: Path, seed: int, quick: bool, warn: Callable[[
     chirps, swings = read_all([CHIRPS[name]], env), read_all([SWING_UPS[name]], env)
     machines = 99 if quick else 199
     paper = applies(jax.random.fold_in(key, 1), env, chirps, machines)
-    settings = Settings(WIDEN[name], seed=seed, **({"warm_up": 100, "draws": 100} if quick else {}))
+    settings = Settings(WIDEN[name], seed=seed)
     config = {"env": name, "algo": "fit", "recordings": [r.sha256 for r in chirps], **vars(settings)}
     with Run(directory, config, warn=warn) as run:
         found = fit(env, chirps, settings, run)

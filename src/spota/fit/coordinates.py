@@ -17,10 +17,10 @@ from spota.sim.domain import DomainDistribution, Empirical
 from spota.sim.env import Platform
 from spota.sim.marginals import Constant, Marginal, TruncatedNormal, Uniform
 
-ENDS = 64.0
-"""Scores beyond which nothing changes; far enough for delays, which are their own score."""
+ENDS = 9.0
+"""Scores beyond which nothing changes: no law has anything there."""
 QUANTILES = 8193
-"""Points of the curve from score to value, for laws that have no closed form here."""
+"""Points of the curve from score to value; between them it is straight, and samplers feel its corners."""
 
 BEND = 0.1
 """Standard deviations from a bound within which it is felt."""
@@ -73,16 +73,19 @@ class Linear(eqx.Module):
 
 
 class Scores(eqx.Module):
-    """x = F⁻¹(Φ(z)), parameter by parameter: z is N(0, 1) exactly if x has the law F."""
+    """x = F⁻¹(Φ(z)), parameter by parameter: z is N(0, 1) exactly if x has the law F; some are x themselves."""
 
     names: tuple[str, ...] = eqx.field(static=True)
+    plain: tuple[str, ...] = eqx.field(static=True)
+    """Parameters that are their own coordinate, such as whole delays."""
     constant: dict[str, float]
     grid: Float[Array, "points"]
     curves: Float[Array, "p points"]
 
     def values(self, z: Float[Array, "p"]) -> Float[Array, "p"]:
         """The parameters that have a coordinate."""
-        return jax.vmap(lambda one, curve: _at(one, self.grid, curve))(z, self.curves)
+        bent = jax.vmap(lambda one, curve: _at(one, self.grid, curve))(z, self.curves)
+        return jnp.where(np.isin(self.names, self.plain), z, bent)
 
     def domain(self, z: Float[Array, "p"]) -> dict[str, Float[Array, ""]]:
         """All parameters by name."""
@@ -91,7 +94,8 @@ class Scores(eqx.Module):
     def z_of(self, values: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p"]:
         """The coordinates of parameters."""
         curves = zip(np.asarray(values), np.asarray(self.curves), strict=True)
-        return np.array([np.interp(x, curve, np.asarray(self.grid)) for x, curve in curves])
+        scores = np.array([np.interp(x, curve, np.asarray(self.grid)) for x, curve in curves])
+        return np.where(np.isin(self.names, self.plain), values, scores)
 
 
 class Plain(eqx.Module):
@@ -152,8 +156,8 @@ def scores(table: DomainDistribution, plain: tuple[str, ...] = ()) -> Scores:
     """Every drawn parameter by itself; `plain` ones are their own coordinate, such as whole delays."""
     names = tuple(name for name, row in table.items() if is_drawn(row.marginal) or name in plain)
     grid = np.linspace(-ENDS, ENDS, QUANTILES)
-    curves = np.stack([grid if name in plain else _curve(table[name].marginal, grid) for name in names])
-    return Scores(names, _constants(table, names), *(jnp.asarray(x, jnp.float32) for x in (grid, curves)))
+    curves = np.stack([_curve(table[name].marginal, grid) for name in names])
+    return Scores(names, plain, _constants(table, names), *(jnp.asarray(x, jnp.float32) for x in (grid, curves)))
 
 
 def possible(table: DomainDistribution, env: Platform, name: str) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from jaxtyping import Bool, Float
 from spota.fit import coordinates as coordinate_systems
 from spota.fit.coordinates import Linear, is_drawn, values_of
 from spota.fit.estimate import Estimate, Problem, best_machine, estimate, settled
+from spota.fit.excitation import still
 from spota.fit.noise import Noise, sensors
 from spota.fit.recording import Recording, is_rate, measured
 from spota.fit.segments import Segments, cut, movement, observation_of, smoothed
@@ -59,8 +60,8 @@ def applies(key: jax.Array, env: Platform, recordings: Sequence[Recording], mach
     segments = cut(recordings, env, env.effects.delay.longest)
     if segments.n > MOST:
         segments = segments.chosen(np.linspace(0, segments.n - 1, MOST).round().astype(int))
-    if (still := _still(env, segments)) is not None:
-        return Coverage.unclear(env.name, recordings, still)
+    if (nothing := still(env, segments)) is not None:
+        return Coverage.unclear(env.name, recordings, nothing)
     system = coordinate_systems.linear(env.domain, env)
     usual_spreads = {name: _usual_spread(env, name) for name in env.domain}
     problem = Problem(env, coordinate_systems.wider(system, env.domain, env, usual_spreads), segments, sensors(env))
@@ -213,19 +214,6 @@ def _explained(env: Platform, segments: Segments, noise: Noise) -> tuple[Explain
         Explained(name, unit, float(moved[i]), float(noise.sigma[i]), float(noise.tau[i]))
         for i, (name, unit) in enumerate(names)
     )
-
-
-def _still(env: Platform, segments: Segments) -> str | None:
-    """Why nothing can be learned, if nothing moves."""
-    moved, sigma = movement(segments), sensors(env).sigma
-    told = np.ptp(segments.commands.reshape(-1, len(env.actions)), axis=0) if len(env.actions) == 1 else None
-    if told is not None and (told < 0.02 * np.array([s.high - s.low for s in env.actions])).all():
-        what = f"{env.actions[0].name} stays within {told[0]:.2g} {env.actions[0].unit}"
-        return f"nothing here is commanded ({what}); record a chirp, or a swing-up"
-    if (moved < 2 * sigma).all():
-        most = ", ".join(f"{s.name} by {m:.2g} {s.unit}" for s, m in zip(measured(env), moved, strict=True))
-        return f"nothing here moves ({most} within half a second, not more than the sensors' noise); record a chirp"
-    return None
 
 
 def _flipped(problem: Problem, before: float) -> str | None:

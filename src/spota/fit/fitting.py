@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -20,14 +21,15 @@ from spota.files.blocks import SECONDS as COST
 from spota.fit import coordinates as systems
 from spota.fit import holding_out
 from spota.fit.coordinates import Scores
-from spota.fit.estimate import Estimate, Problem, estimate
+from spota.fit.estimate import Estimate, Problem, estimate, settled
+from spota.fit.excitation import still
 from spota.fit.holding_out import HeldOut
 from spota.fit.learned import Combination, Learned, combinations, learned
 from spota.fit.noise import Noise, seen, sensors
 from spota.fit.posterior import DRAWS, WARM_UP, Sampled, delay_weights, sample
 from spota.fit.prior import prior
 from spota.fit.recording import Recording
-from spota.fit.segments import Segments, cut
+from spota.fit.segments import Segments, cut, movement
 from spota.runs.directory import Run
 from spota.sim import table_file
 from spota.sim.domain import DomainDistribution, Empirical
@@ -36,6 +38,8 @@ from spota.sim.replaying import check_start
 
 MOST = 80
 """Segments that a fit looks at, evenly chosen."""
+EXPLAINED = 0.7
+"""The share of a signal's movement below which a fit is in doubt."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class Fit:
 
     env: Platform
     """The platform with that table."""
+    explained: tuple[float, ...]
+    """Of the movement of every signal the share that the best machine explains."""
     noise: Noise
     tempering: dict[str, float]
     """Log scores of held-out segments, a sample each, by what is assumed about errors."""
@@ -90,7 +96,32 @@ class Fit:
             f"{name}=3."
             for name, end in edges
         ]
+        poor = [
+            f"{100 * max(s, 0):.0f} % of {n}" for (n, _), s in zip(self.held_out.signals, self.explained, strict=True)
+        ]
+        if min(self.explained) < EXPLAINED:
+            found.append(
+                f"The best machine explains {', '.join(poor)}: is it a {self.env.name}, and are all signs right? Ask "
+                "spota applies, which looks for a flipped one."
+            )
         return [*found, *self.held_out.warnings]
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The machines that segments allow."""
+
+    problem: Problem
+    best: Estimate
+    """For every delay."""
+    tempering: dict[str, float]
+    sampled: Sampled
+
+    @property
+    def values(self) -> Float[np.ndarray, "p draws"]:
+        """Parameters of the drawn machines, in the order of the coordinates."""
+        system = self.problem.coordinates
+        return np.asarray(jax.vmap(system.values)(jnp.asarray(self.sampled.z, jnp.float32)), np.float64).T
 
 
 def fit(env: Platform, recordings: Sequence[Recording], settings: Settings, run: Run) -> Fit:
@@ -98,31 +129,47 @@ def fit(env: Platform, recordings: Sequence[Recording], settings: Settings, run:
     check_start(env)
     before = prior(env, settings.widen)
     wide = env.with_domain(before)
-    segments, left, fitted = _divided(recordings, wide, settings.held_out)
-    problem, delays = _problem(wide, segments)
-    key = jax.random.key(settings.seed)
+    segments, left, fitted = divided(recordings, wide, settings.held_out)
+    if (nothing := still(wide, segments)) is not None:
+        raise ValueError(f"Not enough excitation to learn from: {nothing}.")
+    found = allowed(wide, segments, left, settings, run)
+    key, names, after = jax.random.key(settings.seed), found.problem.coordinates.names, found.values
+    table = _table(key, before, names, after, recordings, settings)
+    one = wide.with_domain(table)
+    drawn = before.sample(jax.random.fold_in(key, 1), 4000)
+    units, ends = {n: before[n].unit for n in names}, {n: before[n].marginal.support for n in names}
+    rows = learned(names, units, np.stack([np.asarray(drawn[n]) for n in names]), after, ends)
+    seconds = sum(float(run.block(name, dict)[COST]) for name in ("estimate", "tempering", "again", "posterior"))
+    explained = tuple(1 - (found.problem.noise.sigma / movement(segments)) ** 2)
+    kept = (explained, found.problem.noise, found.tempering, found.sampled, rows, _together(found))
+    result = Fit(one, *kept, _checked(found, left), fitted, seconds)
+    table_file.save(one, run.directory / table_file.KEPT, f"fitted to {len(recordings)} recordings of one machine")
+    run.write_json("fit.json", describe(result, recordings, settings))
+    return result
+
+
+def allowed(env: Platform, segments: Segments, left: Segments, settings: Settings, run: Run) -> Allowed:
+    """The machines of the platform's table that segments allow; `left` ones say what to assume about errors."""
+    problem, delays = _problem(env, segments)
     found, noise = _estimated(problem, delays, run)
     tempering, noise = _tempered(replace(problem, noise=noise), found, left, run)
     problem = replace(problem, noise=noise, machines=delays.size, segments=_for_each(segments, delays.size))
     best = _again(problem, found, run)
-    chances = np.full(delays.size, 1 / delays.size)
-    sampled = _sampled(key, problem, best, delay_weights(problem, best, chances), settings, run)
-    after = _values(problem.coordinates, sampled.z)
-    table = _table(key, before, problem.coordinates.names, after, recordings, settings)
-    one = wide.with_domain(table)
+    weights = delay_weights(problem, best, np.full(delays.size, 1 / delays.size))
+    sampled = _sampled(jax.random.key(settings.seed), problem, best, weights, settings, run)
+    return Allowed(problem, best, tempering, sampled)
+
+
+def _together(found: Allowed) -> tuple[Combination, ...]:
+    free = found.problem.free
+    names = tuple(n for n, f in zip(found.problem.coordinates.names, free, strict=True) if f)
+    return combinations(names, found.sampled.z[:, free])
+
+
+def _checked(found: Allowed, left: Segments) -> HeldOut:
+    problem, middle = found.problem, found.best.z[:, int(np.argmin(found.best.cost))]
     assert isinstance(problem.coordinates, Scores)
-    middle = best.z[:, int(np.argmin(best.cost))]
-    checked = holding_out.check(wide, problem.coordinates, middle, sampled, noise, left)
-    names, drawn = problem.coordinates.names, before.sample(jax.random.fold_in(key, 1), 4000)
-    units, ends = {n: before[n].unit for n in names}, {n: before[n].marginal.support for n in names}
-    rows = learned(names, units, np.stack([np.asarray(drawn[n]) for n in names]), after, ends)
-    free = problem.free
-    together = combinations(tuple(n for n, f in zip(names, free, strict=True) if f), sampled.z[:, free])
-    seconds = sum(float(run.block(name, dict)[COST]) for name in ("estimate", "tempering", "again", "posterior"))
-    result = Fit(one, noise, tempering, sampled, rows, together, checked, fitted, seconds)
-    table_file.save(one, run.directory / table_file.KEPT, f"fitted to {len(recordings)} recordings of one machine")
-    run.write_json("fit.json", describe(result, recordings, settings))
-    return result
+    return holding_out.check(problem.env, problem.coordinates, middle, found.sampled, problem.noise, left)
 
 
 def describe(found: Fit, recordings: Sequence[Recording], settings: Settings) -> dict[str, Any]:
@@ -150,9 +197,7 @@ def describe(found: Fit, recordings: Sequence[Recording], settings: Settings) ->
     }
 
 
-def _divided(
-    recordings: Sequence[Recording], env: Platform, share: float
-) -> tuple[Segments, Segments, tuple[str, ...]]:
+def divided(recordings: Sequence[Recording], env: Platform, share: float) -> tuple[Segments, Segments, tuple[str, ...]]:
     """Segments to fit, and with a lead to predict; whole recordings are held out if there are several."""
     longest, n = env.effects.delay.longest, len(recordings)
     segments, led = cut(recordings, env, longest), cut(recordings, env, longest, holding_out.LEAD)
@@ -243,7 +288,7 @@ def _again(problem: Problem, found: Estimate, run: Run) -> Estimate:
 
     def compute() -> dict[str, Any]:
         begun = time.monotonic()
-        return {**_arrays(estimate(problem, 5, found.z, found.start)), COST: time.monotonic() - begun}
+        return {**_arrays(settled(problem, found.z, found.start)), COST: time.monotonic() - begun}
 
     return _estimate(run.block("again", compute))
 
@@ -278,11 +323,6 @@ def _table(
         rows[name][own] = after[j][own]
     table = Empirical({name: column.tolist() for name, column in rows.items()}, before)
     return table.learned_from([r.sha256 for r in recordings])
-
-
-def _values(coordinates: Any, z: Float[np.ndarray, "draws p"]) -> Float[np.ndarray, "p draws"]:
-    assert isinstance(coordinates, Scores)
-    return np.asarray(jax.vmap(coordinates.values)(jax.numpy.asarray(z, jax.numpy.float32)), np.float64).T
 
 
 def _arrays(found: Estimate) -> dict[str, np.ndarray]:

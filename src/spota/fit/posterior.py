@@ -5,35 +5,33 @@ step through the simulator costs a thousand times as much as one through a quadr
 NUTS moves through the model, and the simulator weighs its draws: rows are drawn again by the ratio of both posteriors
 (importance resampling). Where a segment began is integrated out to first order around its best guess. The scale of the
 noise is learned with the rest, and n samples count as n / τ (`noise.py`). A delay is a whole number of steps: the few
-that matter are summed over, and drawn afterwards.
+that matter are summed over (`target.py`), and drawn afterwards.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
 from jaxtyping import Array, Float, Int
 
-from spota.fit.coordinates import Coordinates
 from spota.fit.estimate import Estimate, Problem
-from spota.fit.quadratic import Likelihood, Straight, modelled
+from spota.fit.target import Both, Target
 
 CHAINS = 4
 WARM_UP = 1000
 DRAWS = 250
 """Of each chain."""
 THINNED = 10
-"""Of so many draws one is kept: neighbours are alike, and each that is kept is simulated."""
-DEEPEST = 8
-"""Doublings of a trajectory: 255 steps at most."""
-ACCEPT = 0.95
+"""Of so many draws one is kept: neighbours are alike, and each that is kept is simulated; divergences count in all."""
+DEEPEST = 9
+"""Doublings of a trajectory: 511 steps at most."""
+ACCEPT = 0.99
 AGREEING = 0.2
 """The share of draws that should count after weighing."""
-SCALE_PRIOR = 0.5
-"""Standard deviation of the logarithm of the noise's scale."""
 WORTHY = 0.02
 """The probability that a delay must have at the best machine to be summed over."""
 MOST_DELAYS = 3
@@ -88,112 +86,59 @@ def sample(
     key: jax.Array, problem: Problem, found: Estimate, weights: np.ndarray, warm_up: int = WARM_UP, draws: int = DRAWS
 ) -> Sampled:
     """Draw machines; the problem's machines are the same one with different delays, and `weights` are theirs."""
-    from numpyro.infer import MCMC, NUTS  # slow to import
-
     kept = np.argsort(-weights)[:MOST_DELAYS]
-    kept = kept[weights[kept] >= WORTHY]
-    target = _Target.of(problem, found, kept)
+    both = Both.of(problem, found, kept[weights[kept] >= WORTHY])
     k_start, k_chains, k_again, k_delays = jax.random.split(key, 4)
-    first = 0.5 * jax.random.normal(k_start, (CHAINS, target.size))
-    kernel = NUTS(potential_fn=target.potential, target_accept_prob=ACCEPT, max_tree_depth=DEEPEST, dense_mass=True)
-    chains = MCMC(
-        kernel, num_warmup=warm_up, num_samples=THINNED * draws, thinning=THINNED, num_chains=CHAINS,
-        chain_method="vectorized", progress_bar=False,
-    )  # fmt: skip
-    chains.run(k_chains, init_params=first, extra_fields=("diverging", "num_steps"))
-    u = np.asarray(chains.get_samples(group_by_chain=True))
-    fields = {name: np.asarray(x) for name, x in chains.get_extra_fields().items()}
+    first = 0.5 * jax.random.normal(k_start, (CHAINS, both.target.size))
+    u, divergences, steps = map(np.asarray, _chains(both.target, first, k_chains, warm_up, draws))
     flat = u.reshape(-1, u.shape[-1])
-    chosen, z, agreement = target.weighed(k_again, k_delays, flat)
+    chosen, z, agreement = weighed(k_again, k_delays, both, flat)
     r_hat, effective = _convergence(u)
-    return Sampled(
-        z, np.exp(np.asarray(target.log_scale(flat[chosen, -1]))), int(fields["diverging"].sum()), r_hat,
-        effective, float(fields["num_steps"].mean()), agreement,
-    )  # fmt: skip
+    scale = np.exp(both.target.log_scale(flat[chosen, -1]))
+    return Sampled(z, scale, int(divergences.sum()), r_hat, effective, float(steps.mean() / THINNED), agreement)
 
 
-@dataclass(frozen=True)
-class _Target:
-    """−log posterior over the whitened coordinates u and, last, the logarithm of the noise's scale, whitened too."""
+@eqx.filter_jit
+def _chains(target: Target, first: Float[Array, "chains k"], key: jax.Array, warm_up: int, draws: int) -> Any:
+    """Of every chain its draws, and for each of them how many transitions diverged and how many steps were made."""
+    from numpyro.infer.hmc import hmc  # slow to import
 
-    likelihoods: tuple[Likelihood, ...]
-    """Of every delay, by the simulator."""
-    roots: Float[Array, "delays f f"]
-    """Of every delay, R of the quadratic model."""
-    straight: Straight
-    coordinates: Coordinates
-    best: Float[np.ndarray, "p"]
-    delays: Float[np.ndarray, "delays"]
-    free: np.ndarray
-    factor: Float[np.ndarray, "k k"]
-    count: float
-    middle: float
-    """The logarithm of the likeliest scale of the noise, at the best machine."""
+    begin, transition = hmc(potential_fn_gen=lambda one: one.potential, algo="NUTS")
+    step = lambda state: transition(state, (target,))  # noqa: E731
 
-    @property
-    def size(self) -> int:
-        return self.factor.shape[0] + 1
+    def kept(state: Any, _: None) -> Any:
+        def one(total: Any, _: None) -> Any:
+            state, divergences, steps = total
+            state = step(state)
+            return (state, divergences + state.diverging, steps + state.num_steps), None
 
-    @staticmethod
-    def of(problem: Problem, found: Estimate, kept: np.ndarray) -> "_Target":
-        free, n = problem.free, problem.each
-        z, samples = found.z[:, kept[0]], problem.segments.positions.shape[0]
-        count = max(float((n * samples / problem.noise.tau).sum() - found.start.shape[0] * n), 10.0)
-        middle = 0.5 * float(np.log((found.cost[kept[0]] - (z[free] ** 2).sum()) / count))
-        information = found.information[..., kept[0]][np.ix_(free, free)] * np.exp(-2 * middle)
-        factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(int(free.sum())))).T
-        delays = found.z[~free][0, kept] if not free.all() else np.zeros(1)
-        likelihoods = tuple(Likelihood.of(problem, found, int(which)) for which in kept)
-        straight = Straight.of(problem, z, factor)
-        roots = [one.quadratic(straight, delay) for one, delay in zip(likelihoods, delays, strict=True)]
-        model = jnp.asarray(np.stack(roots), jnp.float32)
-        return _Target(likelihoods, model, straight, problem.coordinates, z, delays, free, factor, count, middle)
+        (state, *told), _ = jax.lax.scan(one, (state, 0, 0), length=THINNED)
+        return state, (state.z, *told)
 
-    def z_of(self, u: Float[Array, "k"]) -> Float[Array, "p"]:
-        """All coordinates; a delay is that of the best machine."""
-        moved = jnp.asarray(self.factor, jnp.float32) @ u[:-1]
-        return jnp.asarray(self.best, jnp.float32).at[np.flatnonzero(self.free)].add(moved)
+    def chain(key: jax.Array, first: Float[Array, "k"]) -> Any:
+        state = begin(
+            first, warm_up, dense_mass=True, target_accept_prob=ACCEPT, max_tree_depth=DEEPEST, model_args=(target,),
+            rng_key=key,
+        )  # fmt: skip
+        state = jax.lax.fori_loop(0, warm_up, lambda _, state: step(state), state)
+        return jax.lax.scan(kept, state, length=draws)[1]
 
-    def log_scale(self, u: Any) -> Any:
-        """Of the noise; its posterior is nearly normal."""
-        return self.middle + u / np.sqrt(2 * self.count + SCALE_PRIOR**-2)
+    return jax.vmap(chain)(jax.random.split(key, first.shape[0]), first)
 
-    def log_likelihoods(self, u: Float[Array, "k"]) -> Float[Array, "delays"]:
-        """For every delay, by the model."""
-        misfit = modelled(self.roots, self.straight.places(self.coordinates.values(self.z_of(u))))
-        scale = self.log_scale(u[-1])
-        volumes = np.array([one.volume - self.likelihoods[0].volume for one in self.likelihoods], np.float32)
-        return volumes - 0.5 * misfit * jnp.exp(-2 * scale) - self.count * scale
 
-    def potential(self, u: Float[Array, "k"]) -> Float[Array, ""]:
-        """What NUTS descends."""
-        z = self.z_of(u)[np.flatnonzero(self.free)]
-        likelihood = jax.scipy.special.logsumexp(self.log_likelihoods(u))
-        return 0.5 * (z**2).sum() + 0.5 * (self.log_scale(u[-1]) / SCALE_PRIOR) ** 2 - likelihood
-
-    def weighed(
-        self, key: jax.Array, k_delays: jax.Array, u: Float[np.ndarray, "draws k"]
-    ) -> tuple[Int[np.ndarray, "draws"], Float[np.ndarray, "draws p"], float]:
-        """Draws that are drawn again as the simulator weighs them, their coordinates, and the share that counts."""
-        model = np.asarray(jax.vmap(self.log_likelihoods)(jnp.asarray(u, jnp.float32)), np.float64)
-        scale = self.log_scale(u[:, -1])
-        z = np.array(jax.vmap(self.z_of)(jnp.asarray(u, jnp.float32)), np.float64)
-        many = np.asarray(jax.vmap(self.coordinates.values)(jnp.asarray(z, jnp.float32)), np.float64).T
-        exact = np.empty_like(model)
-        for d, one in enumerate(self.likelihoods):
-            many[~self.free] = self.delays[d]
-            gained = one.volume - self.likelihoods[0].volume - self.count * scale
-            exact[:, d] = gained - 0.5 * one.misfit(many) * np.exp(-2 * scale)
-        log = scipy.special.logsumexp(exact, axis=1) - scipy.special.logsumexp(model, axis=1)
-        weights = np.exp(log - log.max())
-        weights = np.minimum(weights, weights.mean() * np.sqrt(weights.size))  # truncated: no draw outweighs the rest
-        weights /= weights.sum()
-        places = (np.arange(weights.size) + float(jax.random.uniform(key))) / weights.size
-        chosen = np.searchsorted(np.cumsum(weights), places).clip(max=weights.size - 1)
-        which = np.asarray(jax.random.categorical(k_delays, jnp.asarray(exact[chosen]), axis=-1))
-        z = z[chosen]
-        z[:, ~self.free] = self.delays[which][:, None]
-        return chosen, z, float(1 / (weights**2).sum() / weights.size)
+def weighed(
+    key: jax.Array, k_delays: jax.Array, both: Both, u: Float[np.ndarray, "draws k"]
+) -> tuple[Int[np.ndarray, "draws"], Float[np.ndarray, "draws p"], float]:
+    """Draws that are drawn again as the simulator weighs them, their coordinates, and the share that counts."""
+    exact, z = both.simulated(u)
+    log = scipy.special.logsumexp(exact, axis=1) - scipy.special.logsumexp(both.modelled(u), axis=1)
+    weights = np.exp(log - log.max())
+    weights = np.minimum(weights, weights.mean() * np.sqrt(weights.size))  # truncated: no draw outweighs the rest
+    weights /= weights.sum()
+    places = (np.arange(weights.size) + float(jax.random.uniform(key))) / weights.size
+    chosen = np.searchsorted(np.cumsum(weights), places).clip(max=weights.size - 1)
+    which = np.asarray(jax.random.categorical(k_delays, jnp.asarray(exact[chosen]), axis=-1))
+    return chosen, z[which, chosen], float(1 / (weights**2).sum() / weights.size)
 
 
 def _convergence(u: Float[np.ndarray, "chains draws k"]) -> tuple[float, float]:

@@ -9,6 +9,7 @@ simulator itself says of a draw is `Likelihood.misfit`; by the difference of bot
 
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -96,15 +97,18 @@ class Likelihood:
         return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
 
-@dataclass(frozen=True)
-class Straight:
+class Straight(eqx.Module):
     """w: where a machine is from the best one, in logarithms of what is positive and in units of what is known."""
 
     best: Float[np.ndarray, "p"]
     """Parameters of the best machine."""
     logarithmic: Bool[np.ndarray, "p"]
-    free: Bool[np.ndarray, "p"]
     factor: Float[np.ndarray, "k k"]
+    inverse: Float[np.ndarray, "k k"]
+    slope: Float[np.ndarray, "p"]
+    """Of the logarithms, or of the parameters, by the coordinates z."""
+    free: tuple[int, ...] = eqx.field(static=True)
+    """Which parameters move."""
 
     @staticmethod
     def of(problem: Problem, z: Float[np.ndarray, "p"], factor: Float[np.ndarray, "k k"]) -> "Straight":
@@ -113,17 +117,19 @@ class Straight:
         logarithmic = np.array([problem.env.domain[name].sign == "positive" for name in system.names])
         up, down = (values_of(system, z + 0.5 * sign) for sign in (1.0, -1.0))
         slope = np.where(logarithmic, np.log(np.where(logarithmic, up / down, 1.0)), up - down)
-        return Straight(values_of(system, z), logarithmic, free, slope[free][:, None] * factor)
+        factor = slope[free][:, None] * factor
+        moving = tuple(map(int, np.flatnonzero(free)))
+        return Straight(values_of(system, z), logarithmic, factor, np.linalg.inv(factor), slope, moving)
 
     def values(self, w: Float[np.ndarray, "k m"], delay: float) -> Float[np.ndarray, "p m"]:
         """The parameters there; what is pinned is the delay."""
         moved = np.zeros((self.best.size, w.shape[1]))
-        moved[self.free] = self.factor @ w
+        moved[list(self.free)] = self.factor @ w
         best = self.best[:, None]
         values = np.where(
             self.logarithmic[:, None], best * np.exp(np.where(self.logarithmic[:, None], moved, 0)), best + moved
         )
-        values[~self.free] = delay
+        values[np.setdiff1d(np.arange(self.best.size), self.free)] = delay
         return values
 
     def places(self, values: Float[Array, "p"]) -> Float[Array, "k"]:
@@ -131,12 +137,12 @@ class Straight:
         best, log = jnp.asarray(self.best, jnp.float32), self.logarithmic
         ratio = jnp.where(log, values / jnp.where(log, best, 1.0), 1.0)
         moved = jnp.where(log, jnp.log(ratio), values - best)
-        return jnp.asarray(np.linalg.inv(self.factor), jnp.float32) @ moved[np.flatnonzero(self.free)]
+        return jnp.asarray(self.inverse, jnp.float32) @ moved[np.array(self.free)]
 
 
-def modelled(root: Float[Array, "delays f f"], w: Float[Array, "k"]) -> Float[Array, "delays"]:
+def modelled(root: Float[Array, "f f"], w: Float[Array, "k"]) -> Float[Array, ""]:
     """‖R φ(w)‖², which rises steeply where the model is not trusted."""
     i, j = np.triu_indices(w.size, 1)
     features = jnp.concatenate([jnp.ones(1), w, w**2, w[i] * w[j]])
     beyond = jnp.maximum(jnp.abs(w) - TRUSTED, 0.0)
-    return ((root @ features) ** 2).sum(axis=-1) + 10 * (beyond**2).sum()
+    return ((root @ features) ** 2).sum() + 10 * (beyond**2).sum()
