@@ -62,7 +62,7 @@ def reproduce(
     """Compute a figure of the paper, or a study behind this software, anew.
 
     convergence, sweeps, recordings and transfer train policies, each in a run directory below --out: the same command
-    goes on with what was interrupted. The full versions take hours on two cores; --quick takes minutes.
+    goes on with what was interrupted. The full versions take half an hour to hours on two cores; --quick takes minutes.
 
     Args:
         what: catapult (the illustrative example, and SPOTA on it with the closed-form optimum), coverage (how often
