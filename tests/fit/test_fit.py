@@ -15,7 +15,7 @@ from spota.fit import fitting
 from spota.fit.covering import applies
 from spota.fit.estimate import settled
 from spota.fit.fitting import Settings, fit
-from spota.fit.learned import combinations
+from spota.fit.learned import Learned, combinations
 from spota.fit.posterior import Sampled, delay_weights
 from spota.fit.prior import prior
 from spota.fit.segments import cut
@@ -71,6 +71,14 @@ def test_what_is_known_only_together_is_said_so():
     (found,) = combinations(("a", "b", "c"), z)
     assert {name for name, _ in found.parts} == {"a", "b"}
     assert str(found).count("(+)") == 2 and found.ratio < 0.1  # a + b is known: one up, the other down
+
+
+def test_friction_near_zero_is_not_held_back_by_the_prior():
+    """There is no less; but a prior that begins at 1 and is pressed against holds something back."""
+    row = Learned("friction", "N", 2.0, 0.5, 0.01, 0.01, 0.001, 0.02, "lower")
+    assert not row.held_back((0.0, np.inf))
+    assert replace(row, low=1.001).held_back((0.0, np.inf))
+    assert not replace(row, at_edge="").held_back((-np.inf, np.inf))
 
 
 def test_a_prior_is_widened_within_what_is_possible():

@@ -90,7 +90,8 @@ class Fit:
     def warnings(self) -> list[str]:
         """What someone should know before using the table."""
         found = [f"Sampling: {words}" for words in self.sampled.complaints]
-        edges = [(row.name, row.at_edge) for row in self.learned if row.at_edge and row.identified]
+        ends = {row.name: systems.possible(self.env.domain, self.env, row.name) for row in self.learned}
+        edges = [(r.name, r.at_edge) for r in self.learned if r.identified and r.held_back(ends[r.name])]
         found += [
             f"{name} is held back by the {end} end of the prior: the machine may lie beyond it; widen it, e.g. --widen "
             f"{name}=3."

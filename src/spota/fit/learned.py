@@ -34,6 +34,11 @@ class Learned:
         """Its spread over what it was; 1 is nothing learned."""
         return self.std / self.prior_std if self.prior_std > 0 else 0.0
 
+    def held_back(self, possible: tuple[float, float]) -> bool:
+        """Whether the prior's end holds it back, and not the end of what is physically possible."""
+        room = self.low - possible[0] if self.at_edge == "lower" else possible[1] - self.high
+        return bool(self.at_edge) and room > EDGE * self.prior_std
+
     @property
     def identified(self) -> bool:
         """Whether it is known much better than before."""
