@@ -74,8 +74,8 @@ def rollouts_of(gaps, crash=0.01, n=20_000, seed=1) -> Rollouts:
 def test_the_split_decides_on_both_parts(healthy):
     rollouts = rollouts_of(healthy)
     c = certificate(healthy, method="split", rollouts=rollouts)
-    level = np.quantile(rollouts.pilot, 0.05, method="lower")
-    want = split_upper(rollouts.candidate, rollouts.best_known, rollouts.unseen, level, 0.0, 2500.0, 0.05)
+    level, floor = np.quantile(rollouts.pilot, [0.05, 0.01], method="lower")
+    want = split_upper(rollouts.candidate, rollouts.best_known, rollouts.unseen, level, 0.0, 2500.0, 0.05, floor=floor)
     assert c.split is not None and c.split == want
     assert c.ucbog == c.intervals["split"] == want.bound
     assert c.mean_gap == pytest.approx(want.mean)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from halving import Halving
 from spota.certify.algorithm import spota
-from spota.certify.effort import EXACT, Effort, gains, train_longer
+from spota.certify.effort import EXACT, Effort, Longer, longer_returns, train_longer
 from spota.certify.events import BlockStarted, Solving
 from spota.certify.references import find_references, repeated
 from spota.certify.settings import Spota
@@ -50,6 +50,14 @@ def test_the_margin_covers_as_often_as_it_says():
     assert np.mean(covered) == pytest.approx(0.95, abs=0.012)
 
 
+def test_failures_of_references_count_as_the_floor():
+    """A machine that nobody can hold says nothing about effort; one that only the longer training holds does."""
+    usual = np.array([[[2400.0, 800.0], [2400.0, 2400.0]], [[600.0, 2400.0], [2400.0, 2390.0]]])
+    longer = np.array([[[2404.0, 100.0], [2404.0, 2400.0]], [[2400.0, 2400.0], [2400.0, 2400.0]]])
+    assert Longer(longer, usual, 3).above().gains == pytest.approx([(4 - 700 + 4) / 4, (1800 + 10) / 4])
+    assert Longer(longer, usual, 3).above(2000.0).gains == pytest.approx([(4 + 0 + 4) / 4, (400 + 10) / 4])
+
+
 @pytest.mark.parametrize("iterations", [1, 2, 20])
 def test_gains_are_the_closed_forms_own(iterations):
     """A weak solver gains what the parabola says, and one that has converged gains nothing."""
@@ -59,7 +67,7 @@ def test_gains_are_the_closed_forms_own(iterations):
     planet = np.asarray(references.domains["planet"], np.float64)[:4]
     theta = exact.extension(START)
     want = strong.earned(theta, planet) - weak.earned(theta, planet)
-    found = gains(KEY, ENV, longer, references, 2)
+    found = Longer(*longer_returns(KEY, ENV, longer, references, 2), 3).above().gains
     np.testing.assert_allclose(found, want, atol=2e-4)
     assert (found > 1).all() if iterations == 1 else np.abs(found).max() < 20 / iterations
 

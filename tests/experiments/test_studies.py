@@ -17,7 +17,7 @@ from spota.experiments.parabolas import PARABOLAS, best
 from spota.experiments.whole_runs import Counts, Kind
 from spota.polopt.exact import LinearQuadratic
 from spota.show import plots
-from spota.stats.split import crash_level, split_upper
+from spota.stats.split import FLOOR, crash_level, split_upper
 
 EXACT = {"1": 30.137773, "5": 5.572591, "10": 2.755024, "30": 0.911347, "100": 0.272668}
 
@@ -122,7 +122,8 @@ def test_the_study_measures_the_interval_that_users_have(monkeypatch):
     pilots = [(unseen_returns(rng, "crash", 0.01, n) for n in (intervals.PILOT, intervals.UNSEEN)) for _ in range(2)]
     for s, (pilot, unseen) in enumerate(pilots):
         candidate, reference = (x[s][..., None] for x in (sets.candidate, sets.reference))
-        found = split_upper(candidate, reference, unseen, crash_level(pilot), 0.0, 2400.0)
+        level, floor = crash_level(pilot := np.asarray(pilot)), crash_level(pilot, FLOOR)
+        found = split_upper(candidate, reference, unseen, level, 0.0, 2400.0, floor=floor)
         assert found.bound == pytest.approx(ours[s])
     intervals.rare_losses.cache_clear()
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from spota.stats.bounds import betting
-from spota.stats.split import crash_level, gap_at_least, reference_bound, split_upper
+from spota.stats.split import FLOOR, crash_level, gap_at_least, reference_bound, split_upper
 
 CRASH = 0.01
 TRUTH = 12 + CRASH * 1200
@@ -113,6 +113,43 @@ def test_a_candidate_that_stands_for_its_references_loses_nothing():
     assert 0 <= found.bound < found.rare.bound
 
 
+def test_a_machine_that_nobody_can_hold_does_not_spread_the_ordinary_loss():
+    """Policy and reference fail on one domain: as it is it would lower the mean, and raise the bound manifold."""
+    candidate, reference, unseen, level = drawn(8, 10, 10, 1)
+    candidate[3, 4], reference[3, 4] = 300.0, 250.0
+    floor = level - 100.0
+    without, found = (split_upper(candidate, reference, unseen, level, 0.0, 2500.0, floor=d) for d in (0.0, floor))
+    assert found.ordinary.mean == pytest.approx(without.ordinary.mean + (floor - 250.0) / 100)
+    assert without.ordinary.mean < found.ordinary.mean < found.ordinary.bound < without.ordinary.bound
+    assert (found.floor, found.rare) == (floor, without.rare)
+
+
+def test_the_floor_only_ever_adds_to_the_estimate():
+    for seed in range(20):
+        *data, level = drawn(seed, 10, 5, 2, 100)
+        means = [split_upper(*data, level, 0.0, 2500.0, floor=d).mean for d in (-math.inf, level - 50, level)]
+        assert means == sorted(means)
+
+
+def test_references_that_fail_as_rarely_as_the_policy_leave_the_bound_true():
+    """Both crash on the same domains, so that the gap is that of the ordinary ones."""
+    rng = np.random.default_rng(9)
+
+    def both(shape):
+        reference = 2400 - 48 * rng.standard_exponential(shape)
+        crash = (rng.random(shape) < CRASH) * rng.uniform(500, 1900, shape)
+        reference = np.maximum(reference - crash, 100.0)
+        return np.maximum(reference - 12 * rng.standard_exponential(shape), 0.0), reference
+
+    bounds = []
+    for _ in range(200):
+        pilot = both(1000)[0]
+        level, floor = crash_level(pilot), crash_level(pilot, FLOOR)
+        bounds.append(split_upper(*both((10, 10, 1)), both(5000)[0], level, 0.0, 2500.0, floor=floor).bound)
+    assert np.mean(np.array(bounds) >= 12) > 0.95
+    assert np.quantile(bounds, 0.9) < 2 * np.median(bounds)
+
+
 def test_the_level_is_a_quantile_that_was_seen():
     assert crash_level(np.arange(1000.0)[::-1]) == 49.0
     assert crash_level(np.array([-108.0, -1.9, -1.9, -1.9])) == -108.0
@@ -136,6 +173,7 @@ def test_a_challenger_refutes_by_what_it_gains():
         ({"share": 1.0}, "share=1.0: .* write share=0.8"),
         ({"level": 2600.0}, r"level=2600.0 is not a return between 0.0 and 2500.0; write crash_level\(pilot_returns\)"),
         ({"level": math.nan}, "level=nan is not a return"),
+        ({"floor": 2.0}, r"floor=2.0 is above level=1.0; write crash_level\(pilot_returns, 0.01\)"),
         ({"candidate_returns": np.full((2, 3, 1), 2501.0)}, "candidate_returns from 2501.0 .* leave the range"),
         ({"reference_returns": np.full((2, 3, 1), np.nan)}, "reference_returns .* diverged"),
         ({"unseen_returns": np.zeros(0)}, r"unseen_returns has shape \(0,\), no return at all"),

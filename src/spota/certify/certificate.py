@@ -24,9 +24,9 @@ from spota.stats.bootstrap import INTERVALS, UNITS
 from spota.stats.split import QUANTILE, Part, Split
 from spota.text import figure, percent
 
-FORMAT = 3
+FORMAT = 4
 """Of certificate.json; `spota/files/schemas/certificate.schema.json` says what is in it."""
-OLDER = {1: {"domain_sha256": None, "blocks": {}, "recordings": []}, 2: {"recordings": []}}
+OLDER = {1: {"domain_sha256": None, "blocks": {}, "recordings": []}, 2: {"recordings": []}, 3: {}}
 """Formats that can still be read, and what they did not say."""
 METHODS = (*(f"{interval}_{unit}" for unit in UNITS for interval in INTERVALS), "split")
 """The intervals that can decide; `basic_pooled` is the paper's, `split` is ours."""
@@ -339,7 +339,7 @@ def _same(a: Any, b: Any, tolerance: float) -> bool:
 
 def _split_from(values: Mapping[str, Any]) -> Split:
     parts = {name: _of_type(Part, values[name]) for name in ("ordinary", "rare")}
-    return _of_type(Split, {**values, **parts})
+    return _of_type(Split, {"floor": "-inf", **values, **parts})  # which formats before 4 did not have
 
 
 def _of_type(cls: type[T], given: Mapping[str, Any]) -> T:

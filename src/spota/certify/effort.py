@@ -18,7 +18,6 @@ from spota.polopt.solve import Watch
 from spota.polopt.solver import Solver
 from spota.sim.env import Platform
 from spota.stats.bootstrap import t_quantile
-from spota.stats.gap import gap_samples
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,24 @@ class Effort:
         return max(self.gain + max(reach, 0.0), 0.0)
 
 
-EXACT = Effort(np.zeros(0), 1)
+@dataclass(frozen=True)
+class Longer:
+    """Returns on the domains of some references, rollout by rollout: of their longer trainings, and of themselves."""
+
+    longer: Float[np.ndarray, "m n_r n_J"]
+    usual: Float[np.ndarray, "m n_r n_J"]
+    factor: int
+    """How many times as long."""
+
+    def above(self, floor: float = -np.inf) -> Effort:
+        """What each gained, where returns below the floor count as equal to it (`stats.split` says why)."""
+        gains = np.maximum(self.longer, floor) - np.maximum(self.usual, floor)
+        return Effort(gains.mean(axis=(1, 2)), self.factor)
+
+
+NO_LONGER = Longer(np.zeros((0, 1, 1)), np.zeros((0, 1, 1)), 1)
 """Nothing is gained by more effort than an exact solver has."""
+EXACT = NO_LONGER.above()
 
 
 def train_longer(
@@ -65,12 +80,12 @@ def train_longer(
     return Solved(domains, solver(jax.random.split(key, m), env, domains, first, watch))
 
 
-def gains(
+def longer_returns(
     key: Key[Array, ""], env: Platform, longer: Solved, references: Solved, n_J: int, chunk: int | None = None
-) -> Float[np.ndarray, "m"]:
-    """What each longer training has gained on its own domains, with the same new random numbers for both."""
+) -> tuple[Float[np.ndarray, "m n_r n_J"], Float[np.ndarray, "m n_r n_J"]]:
+    """Of each longer training and of its reference on their own domains, with the same new random numbers for both."""
     m, n_r = next(iter(longer.domains.values())).shape
     usual = jax.tree.map(lambda x: x[:m], references.policy)
     keys = jax.random.split(key, (m, n_r, n_J))
-    earned = [returns_of_each(env, policies, longer.domains, keys, chunk) for policies in (longer.policy, usual)]
-    return np.asarray(gap_samples(*earned).mean(axis=1), np.float64)
+    first, second = (returns_of_each(env, policies, longer.domains, keys, chunk) for policies in (longer.policy, usual))
+    return np.asarray(first, np.float64), np.asarray(second, np.float64)

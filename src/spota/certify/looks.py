@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.certify.certificate import Certificate, Subject
 from spota.certify.comparison import Comparison, Solved, compare, returns_of_each
-from spota.certify.effort import EXACT, Effort, gains, train_longer
+from spota.certify.effort import NO_LONGER, Longer, longer_returns, train_longer
 from spota.certify.procedure import Procedure, block_name
 from spota.certify.references import references_from
 from spota.certify.starts import CANDIDATE, Starts
@@ -43,7 +43,7 @@ class Look:
 
     references: Any
     """The policies, with a leading axis."""
-    effort: Effort | None
+    longer: Longer | None
     comparison: Comparison
     starts: Mapping[str, int]
 
@@ -111,23 +111,24 @@ def time_is_over(run: Procedure, wanted: float = 0.0) -> bool:
 def _look(run: Procedure, iteration: int, look: int, policy: Policy, starts: Starts) -> Look:
     """The blocks of a look at a policy, up to the comparison."""
     references = _references(run, iteration, look, starts.policies)
-    effort = _effort(run, iteration, look, references, starts.policies)
+    longer = _longer(run, iteration, look, references, starts.policies)
     comparison = _comparison(run, iteration, look, policy, references, starts)
-    return Look(references.policy, effort, comparison, starts.counts)
+    return Look(references.policy, longer, comparison, starts.counts)
 
 
 def _joined(seen: list[Look]) -> Look:
     """All looks as one."""
     if len(seen) == 1:
         return seen[0]
-    efforts = [one.effort for one in seen if one.effort is not None]
-    effort = Effort(np.concatenate([e.gains for e in efforts]), efforts[0].factor) if efforts else None
+    parts = [one.longer for one in seen if one.longer is not None]
+    both = (np.concatenate([getattr(part, name) for part in parts]) for name in ("longer", "usual") if parts)
+    longer = Longer(*both, parts[0].factor) if parts else None
     counts = {name: sum(one.starts[name] for one in seen) for name in seen[0].starts}
     references, comparison = (
         jax.tree.map(lambda *parts: jnp.concatenate(parts), *(getattr(one, part) for one in seen))
         for part in ("references", "comparison")
     )
-    return Look(references, effort, comparison, counts)
+    return Look(references, longer, comparison, counts)
 
 
 def _references(run: Procedure, iteration: int, look: int, starts: Any) -> Solved:
@@ -142,22 +143,28 @@ def _references(run: Procedure, iteration: int, look: int, starts: Any) -> Solve
     return Solved.from_arrays(run.block(iteration, block, n_r, make, n), starts)
 
 
-def _effort(run: Procedure, iteration: int, look: int, references: Solved, starts: Any) -> Effort | None:
-    """What the first of those that join gain by a longer training; None if nobody can or wants to measure it."""
+def _longer(run: Procedure, iteration: int, look: int, references: Solved, starts: Any) -> Longer | None:
+    """The first of those that join and their longer trainings; None if nobody can or wants to measure these."""
     s, (_, n_r), m = run.settings, run.sizes(iteration), run.settings.trained_longer(look)
-    longer, block = with_effort(run.reference_solver, s.effort_factor), block_name("effort", look)
+    solver, block = with_effort(run.reference_solver, s.effort_factor), block_name("effort", look)
     if is_optimal(run.reference_solver):
-        return EXACT
-    if longer is None or m == 0:
+        return NO_LONGER
+    if solver is None or m == 0:
         return None
 
     def make(watch: Watch) -> Arrays:
         k_solve, k_compare = jax.random.split(run.keys(iteration, look).effort)
-        solver = run.solver(longer, iteration, block)
-        found = train_longer(k_solve, run.env, solver, references, starts, m, watch)
-        return {**found.to_arrays(), "gains": gains(k_compare, run.env, found, references, s.n_J, s.chunk)}
+        found = train_longer(k_solve, run.env, run.solver(solver, iteration, block), references, starts, m, watch)
+        longer, usual = longer_returns(k_compare, run.env, found, references, s.n_J, s.chunk)
+        return {**found.to_arrays(), "longer_returns": longer, "usual_returns": usual}
 
-    return Effort(run.block(iteration, block, n_r, make, m)["gains"], s.effort_factor)
+    arrays = run.block(iteration, block, n_r, make, m)
+    if "longer_returns" not in arrays:
+        raise ValueError(
+            f"The block {block} of iteration {iteration} was written by an earlier version of spota, which kept less "
+            "of it; begin the run anew in another directory, with --out."
+        )
+    return Longer(arrays["longer_returns"], arrays["usual_returns"], s.effort_factor)
 
 
 def _comparison(
@@ -193,6 +200,8 @@ def _certificate(
         performance = measure(unseen["returns"], survived, *range_, s.alpha, s.worst_share)
         compared = np.asarray(comparison.candidate_returns), np.asarray(comparison.best_known)
         rollouts = Rollouts(*compared, unseen["returns"], unseen["pilot"])
+    floor = -np.inf if rollouts is None or s.method != "split" else rollouts.floor
+    effort = None if seen.longer is None else seen.longer.above(floor)
     trial = Trial(iteration, s.max_iterations, look, s.looks, s.spend_alpha)
 
     def make(watch: Watch) -> Arrays:
@@ -200,7 +209,7 @@ def _certificate(
         certificate = certify(
             run.keys(iteration, look).bootstrap, comparison.gaps, subject, trial,
             threshold=s.beta, method=s.method, alpha=s.alpha, n_b=s.n_b,
-            rollouts=rollouts, effort=seen.effort, starts=seen.starts,
+            rollouts=rollouts, effort=effort, starts=seen.starts,
             improvement=float(comparison.improvement.mean()), performance=performance, notes=notes,
             blocks=run.contents_of(iteration),
         )  # fmt: skip

@@ -18,7 +18,7 @@ from spota.stats.bootstrap import all_intervals, shortcomings
 from spota.stats.gap import Gaps
 from spota.stats.replications import mrp
 from spota.stats.spending import Trial
-from spota.stats.split import Returns, Split, crash_level, in_range, split_upper
+from spota.stats.split import FLOOR, Returns, Split, crash_level, in_range, split_upper
 from spota.text import check_choice
 
 EFFORT_SHARE = 0.4
@@ -47,10 +47,16 @@ class Rollouts:
         """Whether all of them keep to the range of returns."""
         return all(in_range(x, low, high) for x in (self.candidate, self.best_known, self.unseen, self.pilot))
 
+    @property
+    def floor(self) -> float:
+        """What a reference's return counts as at least."""
+        return crash_level(self.pilot, FLOOR)
+
     def split(self, low: float, high: float, alpha: float) -> Split:
         """The gap in its two parts."""
         level = min(max(crash_level(self.pilot), low), high)  # a return may pass the end of its range by a rounding
-        return split_upper(self.candidate, self.best_known, self.unseen, level, low, high, alpha)
+        floor = min(self.floor, level)
+        return split_upper(self.candidate, self.best_known, self.unseen, level, low, high, alpha, floor=floor)
 
 
 def measure(

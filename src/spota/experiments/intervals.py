@@ -19,7 +19,7 @@ from spota.files.atomic import plain
 from spota.sim import randomness
 from spota.stats.bootstrap import INTERVALS, UNITS
 from spota.stats.replications import a2rp, i2rp, mrp
-from spota.stats.split import SHARE, crash_level, rare_bound, reference_bound
+from spota.stats.split import FLOOR, SHARE, crash_level, rare_bound, reference_bound
 
 ALPHA = 0.05
 REPLICATIONS = ("mrp", "i2rp", "a2rp")
@@ -170,25 +170,26 @@ def crash_costs(rng: np.random.Generator, shape: tuple[int, ...], crash: float) 
 def split_bounds(seed: int, case: Case, data: GapSets) -> Float[np.ndarray, " sets"]:
     """The split interval of every comparison, as `split.split_upper` has it; rare losses come from POLICIES draws."""
     high = _range(case.problem)[1]
-    levels, rare_means, rare = (
+    levels, floors, rare_means, rare = (
         x[np.arange(len(data.candidate)) % POLICIES] for x in rare_losses(seed, case.problem, case.crash)
     )
-    gains = data.reference - np.maximum(data.candidate, levels[:, None, None])
+    gains = np.maximum(data.reference, floors[:, None, None]) - np.maximum(data.candidate, levels[:, None, None])
     ordinary = np.minimum(reference_bound(gains, ALPHA * SHARE), high - levels)
     return np.maximum(ordinary + rare, np.maximum(gains.mean(axis=(1, 2)) + rare_means, 0.0))
 
 
 @functools.cache
-def rare_losses(seed: int, problem: str, crash: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Levels, means and bounds of the rare loss, from POLICIES independent pilots and sets of unseen domains."""
+def rare_losses(seed: int, problem: str, crash: float) -> tuple[np.ndarray, ...]:
+    """Levels, floors, means and bounds of the rare loss, from POLICIES independent pilots and unseen domains."""
     rng, low = np.random.default_rng([seed, round(1e6 * crash), 1]), _range(problem)[0]
     found = []
     for _ in range(POLICIES):
-        level = crash_level(unseen_returns(rng, problem, crash, PILOT))
+        pilot = unseen_returns(rng, problem, crash, PILOT)
+        level = crash_level(pilot)
         losses = np.maximum(level - unseen_returns(rng, problem, crash, UNSEEN), 0.0)
-        found.append((level, losses.mean(), rare_bound(losses, level - low, ALPHA * (1 - SHARE))))
-    levels, means, bounds = np.array(found).T
-    return levels, means, bounds
+        bound = rare_bound(losses, level - low, ALPHA * (1 - SHARE))
+        found.append((level, crash_level(pilot, FLOOR), losses.mean(), bound))
+    return tuple(np.array(found).T)
 
 
 def _range(problem: str) -> tuple[float, float]:

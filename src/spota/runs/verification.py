@@ -16,11 +16,11 @@ import numpy as np
 from spota import policies
 from spota.certify.algorithm import spota
 from spota.certify.assessment import assess_policy
-from spota.certify.certificate import Certificate, differing, table_sha256
+from spota.certify.certificate import FORMAT, Certificate, differing, table_sha256
 from spota.certify.procedure import Memo
 from spota.certify.verdict import challenged
 from spota.files.blocks import Arrays, content_sha256, read_block, to_arrays
-from spota.files.documents import read_json
+from spota.files.documents import parse_json, read_json
 from spota.policies import fingerprint
 from spota.runs import config, plan
 from spota.runs.directory import AS_MADE, CONFIG, edited_config, fingerprint_of
@@ -220,6 +220,7 @@ def _compute_again(directory: Path, blocks: Mapping[str, Arrays], found: Verific
         chosen = plan.resolve(directory / CONFIG, {})
         _refuse_other_platform(directory, chosen)
         env = planned(chosen, directory)
+        _refuse_older_rules(blocks)
         replay = _Replay(blocks, env)
         with contextlib.suppress(_NotThereError):
             _replay(chosen, env, directory, replay)
@@ -227,6 +228,15 @@ def _compute_again(directory: Path, blocks: Mapping[str, Arrays], found: Verific
         found.skipped.append(f"The certificates were not computed again: {error}")
     else:
         found.note("the certificates, computed again from their blocks", replay.wrong)
+
+
+def _refuse_older_rules(blocks: Mapping[str, Arrays]) -> None:
+    formats = {parse_json(str(arrays["json"]), name)["format"] for name, arrays in blocks.items() if "json" in arrays}
+    if older := formats - {FORMAT}:
+        raise ValueError(
+            f"they have format {min(older)}, and this version, which writes format {FORMAT}, computes bounds by other "
+            "rules."
+        )
 
 
 def _refuse_other_platform(directory: Path, chosen: plan.Plan) -> None:
