@@ -85,6 +85,21 @@ def lower_bound(arrays: dict) -> dict:
     return {**arrays, "json": np.array(json.dumps({**certificate, "ucbog": 1.0}))}
 
 
+def of_format_3(arrays: dict) -> dict:
+    return {**arrays, "json": np.array(json.dumps({**json.loads(str(arrays["json"])), "format": 3}))}
+
+
+def test_certificates_by_older_rules_are_not_computed_again(run):
+    for path in sorted(run.glob("iteration-*/c*.npz")):
+        if "json" in np.load(path):
+            edit_block(run, path.relative_to(run).with_suffix("").as_posix(), of_format_3)
+    found = verify(run)
+    assert found.skipped == [
+        "The certificates were not computed again: they have format 3, and this version, which writes format 4, "
+        "computes bounds by other rules."
+    ]
+
+
 def double(name: str) -> Callable[[dict], dict]:
     return lambda arrays: {**arrays, name: 2 * arrays[name]}
 
