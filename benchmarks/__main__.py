@@ -10,6 +10,7 @@ devices.use_all_cores()
 
 from benchmarks import (  # noqa: E402  (jax must know its devices first)
     effort,
+    forms,
     gains,
     gradient,
     host,
@@ -32,8 +33,9 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
 from benchmarks import memory as memory_worth  # noqa: E402
 
 Benchmark = Literal[
-    "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "gains", "learning", "loop",
-    "cluster", "machines", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth", "steady",
+    "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "forms", "gains", "learning",
+    "loop", "cluster", "machines", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth",
+    "steady",
 ]  # fmt: skip
 USUAL: tuple[Benchmark, ...] = ("rollout", "sweep", "profile", "training")
 
@@ -71,6 +73,7 @@ def main(
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "host": _host, "imported": imported.main}
     run |= {"effort": lambda: effort.main(platforms), "gains": lambda: gains.main(platforms), "loop": loop.main}
+    run |= {"forms": forms.main}
     run |= {"references": references.main, "robustness": robustness.main, "rows": lambda: rows.main(platforms)}
     run |= {
         "memory": lambda: memory_worth.main(platforms, seeds),

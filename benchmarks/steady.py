@@ -43,12 +43,12 @@ def main(
         table.add_column(column)
     for name in platforms or ("cart-pole",):
         env = make(name)
-        assessed = run_of(env, "quick", POLICY_SEED).policy if policy is None else find(policy, env)
+        its_policy = run_of(env, "quick", POLICY_SEED).policy if policy is None else find(policy, env)
         told = policy or f"quick {POLICY_SEED}"
-        best, its = (unseen_returns(env, one)[:SHARED] for one in (best_known(env), assessed))
+        best, its = (unseen_returns(env, one)[:SHARED] for one in (best_known(env), its_policy))
         more = f"{(best - its).mean():.1f} ± {(best - its).std() / SHARED**0.5:.1f}"
         for preset in presets or PRESETS:
-            found = [_assessed(env, assessed, told, preset, seed) for seed in seeds or SEEDS]
+            found = [assessed(env, its_policy, told, preset, seed) for seed in seeds or SEEDS]
             table.add_row(name, told, preset, *_figures([c for c, _ in found]), more, _minutes([s for _, s in found]))
     Console(width=WIDE).print(table)
 
@@ -67,7 +67,8 @@ def _minutes(seconds: Sequence[float]) -> str:
     return f"{np.mean(seconds) / 60:.1f}"
 
 
-def _assessed(env: Platform, policy: Any, name: str, preset: str, seed: int) -> tuple[Certificate, float]:
+def assessed(env: Platform, policy: Any, name: str, preset: str, seed: int) -> tuple[Certificate, float]:
+    """One assessment in its directory, and the seconds that it took."""
     told = {"policy": name, "policy_sha256": identity(policy, env)}
     plan = resolve(None, {"env": env.name, "algo": "assess", "preset": preset, "seed": seed, **told})
     directory = DIRECTORY / f"steady-{env.name}-{name.replace(' ', '-')}-{preset}-{seed}"
