@@ -6,6 +6,7 @@ their domains are drawn independently, the first m references say what a longer 
     E[gap to longer references] = E[gap] + E[gain],  gain_j = J(longer_j) − J(usual_j) on the domains of reference j.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,12 @@ class Longer:
 NO_LONGER = Longer(np.zeros((0, 1, 1)), np.zeros((0, 1, 1)), 1)
 """Nothing is gained by more effort than an exact solver has."""
 EXACT = NO_LONGER.above()
+
+
+def joined(parts: Sequence[Longer]) -> Longer:
+    """Those of several looks as one."""
+    longer, usual = (np.concatenate([getattr(part, name) for part in parts]) for name in ("longer", "usual"))
+    return Longer(longer, usual, parts[0].factor)
 
 
 def train_longer(

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Key
 
 from spota.certify.certificate import Certificate, Subject
 from spota.certify.comparison import Comparison, Solved, compare, returns_of_each
-from spota.certify.effort import NO_LONGER, Longer, longer_returns, train_longer
+from spota.certify.effort import NO_LONGER, Longer, joined, longer_returns, train_longer
 from spota.certify.procedure import Procedure, block_name
 from spota.certify.references import references_from
 from spota.certify.starts import CANDIDATE, Starts
@@ -121,8 +121,7 @@ def _joined(seen: list[Look]) -> Look:
     if len(seen) == 1:
         return seen[0]
     parts = [one.longer for one in seen if one.longer is not None]
-    both = (np.concatenate([getattr(part, name) for part in parts]) for name in ("longer", "usual") if parts)
-    longer = Longer(*both, parts[0].factor) if parts else None
+    longer = joined(parts) if parts else None
     counts = {name: sum(one.starts[name] for one in seen) for name in seen[0].starts}
     references, comparison = (
         jax.tree.map(lambda *parts: jnp.concatenate(parts), *(getattr(one, part) for one in seen))
