@@ -77,7 +77,8 @@ and a policy existed that earned 23.9 more, half of it on one domain in a hundre
 Below, gaps are exponential with mean 12, and on a share p of the domains the candidate crashes and loses 500 to 1900
 more. The *split* interval cuts the gap at a level of return that was fixed before, here the policy's 5 % quantile on
 {pilot} other domains: what references gain above the level, from the n_G × n_r domains, and what the policy loses below
-it, from {unseen} unseen domains of its own, which need no reference and take seconds.
+it, from {unseen} unseen domains of its own, which need no reference and take seconds. A reference counts with the
+policy's 1 % quantile at least.
 
 Coverage of the true mean gap in %, and the 90 % quantile of bound / truth: a bound should be right, and not far off.
 inf: more than a tenth of the answers are "no bound".
