@@ -54,8 +54,16 @@ def test_failures_of_references_count_as_the_floor():
     """A machine that nobody can hold says nothing about effort; one that only the longer training holds does."""
     usual = np.array([[[2400.0, 800.0], [2400.0, 2400.0]], [[600.0, 2400.0], [2400.0, 2390.0]]])
     longer = np.array([[[2404.0, 100.0], [2404.0, 2400.0]], [[2400.0, 2400.0], [2400.0, 2400.0]]])
-    assert Longer(longer, usual, 3).above().gains == pytest.approx([(4 - 700 + 4) / 4, (1800 + 10) / 4])
+    assert Longer(longer, usual, 3).above().gains == pytest.approx([0.0, (1800 + 10) / 4])
     assert Longer(longer, usual, 3).above(2000.0).gains == pytest.approx([(4 + 0 + 4) / 4, (400 + 10) / 4])
+
+
+def test_a_longer_training_that_lost_does_not_widen_the_margin():
+    usual = np.zeros((4, 1, 1))
+    gained, lost = (np.array([1.0, 2.0, 1.0, last])[:, None, None] for last in (0.0, -16.0))
+    found = Longer(lost, usual, 3).above()
+    assert found.margin(0.02) == Longer(gained, usual, 3).above().margin(0.02)
+    assert Effort(lost[:, 0, 0], 3).margin(0.02) > 4 * found.margin(0.02) > 4 * found.gain
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 20])

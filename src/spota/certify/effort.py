@@ -4,6 +4,9 @@ References that stop too early make the gap, and so its upper bound, too small, 
 their domains are drawn independently, the first m references say what a longer training would gain on average:
 
     E[gap to longer references] = E[gap] + E[gain],  gain_j = J(longer_j) − J(usual_j) on the domains of reference j.
+
+A longer training that lost on its own domains shows no weakness of its reference: there the gain counts as zero, which
+is the gain of the better of the two, or more.
 """
 
 from collections.abc import Sequence
@@ -56,9 +59,9 @@ class Longer:
     """How many times as long."""
 
     def above(self, floor: float = -np.inf) -> Effort:
-        """What each gained, where returns below the floor count as equal to it (`stats.split` says why)."""
+        """What each gained, or zero; returns below the floor count as equal to it (`stats.split` says why)."""
         gains = np.maximum(self.longer, floor) - np.maximum(self.usual, floor)
-        return Effort(gains.mean(axis=(1, 2)), self.factor)
+        return Effort(np.maximum(gains.mean(axis=(1, 2)), 0.0), self.factor)
 
 
 NO_LONGER = Longer(np.zeros((0, 1, 1)), np.zeros((0, 1, 1)), 1)
