@@ -1,0 +1,57 @@
+"""What happens to a gradient on its way back through a simulation: it may fade, and outliers are cut.
+
+A rollout that is about to fail is chaotic: its gradient can be 10⁹ times as large as those of all others, and a mean
+over rollouts then points where this one happens to point. References whose domains hold one hard machine fell apart by
+it. So wherever a gradient passes from one step to the one before, each of its numbers is compared with its usual size
+over all rollouts, the geometric mean, which a single giant hardly moves, and cut at some times that.
+"""
+
+import math
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from spota.polopt.rows import Tree
+
+
+def passed(numbers: Tree, horizon: int | None, outlier: float | None) -> Tree:
+    """The same numbers, whose last axis is over rollouts; a gradient that passes here on its way back is changed.
+
+    It keeps 1 − 1/horizon of its size, nearly (None: all of it), and none of its numbers is larger than `outlier` times
+    their usual size over the rollouts of a device (None: as large as it is); one that is not finite is left out then.
+    """
+    if horizon is None and outlier is None:
+        return numbers
+    inexact, others = eqx.partition(numbers, eqx.is_inexact_array)
+    share = 1.0 if horizon is None else math.exp(-1 / horizon)
+    return eqx.combine(_passed(inexact, share, outlier), others)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _passed(numbers: PyTree, share: float, outlier: float | None) -> PyTree:
+    del share, outlier
+    return numbers
+
+
+def _forward(numbers: PyTree, share: float, outlier: float | None) -> tuple[PyTree, None]:
+    del share, outlier
+    return numbers, None
+
+
+def _backward(share: float, outlier: float | None, _: None, gradient: PyTree) -> tuple[PyTree]:
+    return (jax.tree.map(lambda g: share * (g if outlier is None else _cut(g, outlier)), gradient),)
+
+
+def _cut(gradient: Float[Array, "*channels n"], outlier: float) -> Float[Array, "*channels n"]:
+    """Each number, at most `outlier` times the geometric mean of those that are neither zero nor infinite."""
+    size = jnp.abs(gradient)
+    counts = jnp.isfinite(size) & (size > 0)
+    logarithms = jnp.where(counts, jnp.log(jnp.where(counts, size, 1.0)), 0.0)
+    usual = jnp.exp(logarithms.sum(-1, keepdims=True) / jnp.maximum(counts.sum(-1, keepdims=True), 1))
+    return jnp.where(jnp.isfinite(gradient), jnp.clip(gradient, -outlier * usual, outlier * usual), 0.0)
+
+
+_passed.defvjp(_forward, _backward)
