@@ -126,8 +126,11 @@ def test_a_machine_that_nobody_can_hold_does_not_spread_the_ordinary_loss():
 
 def test_the_floor_only_ever_adds_to_the_estimate():
     for seed in range(20):
-        *data, level = drawn(seed, 10, 5, 2, 100)
-        means = [split_upper(*data, level, 0.0, 2500.0, floor=d).mean for d in (-math.inf, level - 50, level)]
+        candidate, reference, unseen, level = drawn(seed, 10, 5, 2, 100)
+        means = [
+            split_upper(candidate, reference, unseen, level, 0.0, 2500.0, floor=d).mean
+            for d in (-math.inf, level - 50, level)
+        ]
         assert means == sorted(means)
 
 
