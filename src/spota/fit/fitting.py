@@ -240,34 +240,35 @@ def _for_each(segments: Segments, machines: int) -> Segments:
 
 
 def _estimated(problem: Problem, delays: np.ndarray, run: Run) -> tuple[Estimate, Noise]:
-    """The best machine for every delay, and the noise that the best of all leaves."""
+    """The best machine for every delay, and the noise that the best of all leaves.
+
+    Each delay is looked at for itself first: from a wrong one, a machine may be found that is right about nothing.
+    """
 
     def compute() -> dict[str, Any]:
         begun = time.monotonic()
-        z = np.zeros((len(problem.coordinates.names), 1))
-        first = estimate(replace(problem, horizon=0.2), 6, _with_delay(problem, z, delays[[delays.size // 3]]))
-        first, noise = _best_from(problem, first)
-        many = replace(problem, noise=noise, machines=delays.size, segments=_for_each(problem.segments, delays.size))
-        start = np.repeat(first.start, delays.size, axis=2)
-        found = estimate(many, 8, _with_delay(problem, first.z, delays), start)
-        left = many.residuals(found.z, found.start).reshape(*problem.segments.positions.shape[:2], delays.size, -1)
+        many = replace(problem, machines=delays.size, segments=_for_each(problem.segments, delays.size))
+        found = estimate(replace(many, horizon=0.2), 6, _with_delay(problem, np.zeros((problem.free.size, 1)), delays))
+        found = estimate(replace(many, horizon=0.5), 5, found.z, found.start)
+        found = estimate(many, 8, found.z, found.start)
         best = int(np.argmin(found.cost))
-        noise = seen(left[:, :, best], found.start[..., best].size + found.z.shape[0])
+        noise = _noise(many, found, best)
+        start = np.repeat(found.start[..., [best]], delays.size, axis=2)
+        found = estimate(replace(many, noise=noise), 4, _with_delay(problem, found.z[:, [best]], delays), start)
+        noise = _noise(many, found, int(np.argmin(found.cost)))
+        found = estimate(replace(many, noise=noise), 8, found.z, found.start)
+        noise = _noise(many, found, int(np.argmin(found.cost)))
         return {**_arrays(found), "sigma": noise.sigma, "tau": noise.tau, COST: time.monotonic() - begun}
 
     kept = run.block("estimate", compute)
     return _estimate(kept), Noise(kept["sigma"], kept["tau"])
 
 
-def _best_from(problem: Problem, first: Estimate) -> tuple[Estimate, Noise]:
-    """The best machine of the prior from a first guess, and the noise that it leaves."""
-    found = estimate(replace(problem, horizon=0.5), 5, first.z, first.start)
-    found = estimate(problem, 8, found.z, found.start)
-    for _ in range(2):
-        noise = seen(problem.residuals(found.z, found.start), found.start.size + found.z.size)
-        problem = replace(problem, noise=noise)
-        found = estimate(problem, 4, found.z, found.start)
-    return found, seen(problem.residuals(found.z, found.start), found.start.size + found.z.size)
+def _noise(many: Problem, found: Estimate, which: int) -> Noise:
+    """What one of the machines leaves."""
+    left = many.residuals(found.z, found.start)
+    own = left.reshape(*left.shape[:2], many.machines, -1)[:, :, which]
+    return seen(own, found.start[..., which].size + found.z.shape[0])
 
 
 def _tempered(problem: Problem, found: Estimate, left: Segments, run: Run) -> tuple[dict[str, float], Noise]:

@@ -22,7 +22,7 @@ from spota.fit.estimate import Estimate, Problem
 from spota.fit.target import MOST_DELAYS, Both, Target
 
 CHAINS = 4
-WARM_UP = 500
+WARM_UP = 300
 DRAWS = 250
 """Of each chain."""
 THINNED = 4
@@ -87,9 +87,11 @@ def sample(
     """Draw machines; the problem's machines are the same one with different delays, and `weights` are theirs."""
     kept = np.argsort(-weights)[:MOST_DELAYS]
     both = Both.of(problem, found, kept[weights[kept] >= WORTHY])
-    k_start, k_chains, k_again, k_delays = jax.random.split(key, 4)
+    k_start, k_rough, k_chains, k_again, k_delays = jax.random.split(key, 5)
     first = 0.5 * jax.random.normal(k_start, (CHAINS, both.target.size))
-    u, divergences, steps = map(np.asarray, _chains(both.target, first, k_chains, warm_up, draws))
+    rough, _, _ = map(np.asarray, _chains(both.target, first, k_rough, warm_up, draws))
+    both = both.fitted_to(rough.reshape(-1, rough.shape[-1]))
+    u, divergences, steps = map(np.asarray, _chains(both.target, rough[:, -1], k_chains, warm_up, draws))
     flat = u.reshape(-1, u.shape[-1])
     chosen, z, agreement = weighed(k_again, k_delays, both, flat)
     r_hat, effective = _convergence(u)

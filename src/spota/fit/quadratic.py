@@ -97,10 +97,11 @@ class Likelihood:
         a, b = self.form(np.concatenate([middle, slope, bend, mixed], axis=-1), np.eye(1 + 2 * k + i.size)[0])
         return self.root(a, b)
 
-    def fitted(self, k: int, values: Callable[[np.ndarray], np.ndarray]) -> Float[np.ndarray, "r f"]:
+    def fitted(
+        self, points: Float[np.ndarray, "k m"], values: Callable[[np.ndarray], np.ndarray]
+    ) -> Float[np.ndarray, "r f"]:
         """The same from machines all around, by least squares: less exact in the middle, and right where most are."""
-        half = np.random.default_rng(0).standard_normal((k, LOOKS // 2)) * SPREAD
-        points = np.concatenate([half, -half], axis=1)
+        k = len(points)
         parts = [self.form(self.left(values(some)), np.ones(some.shape[1])) for some in _pieces(points)]
         a, b = (np.concatenate(x, axis=1) for x in zip(*parts, strict=True))
         misfit = (a**2).sum(axis=0) - (b**2).sum(axis=0)
@@ -164,6 +165,12 @@ class Straight(eqx.Module):
     def places(self, values: Float[Array, "p"]) -> Float[Array, "k"]:
         """w of a machine."""
         return jnp.asarray(self.inverse, jnp.float32) @ self.moved(values)
+
+
+def around(k: int) -> Float[np.ndarray, "k m"]:
+    """Points all around the middle, in pairs."""
+    half = np.random.default_rng(0).standard_normal((k, LOOKS // 2)) * SPREAD
+    return np.concatenate([half, -half], axis=1)
 
 
 def _pieces(points: Float[np.ndarray, "k m"]) -> list[Float[np.ndarray, "k some"]]:

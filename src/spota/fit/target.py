@@ -5,7 +5,7 @@ which chains do not cross. So every delay has its own coordinates v, around its 
 there (`ridge.py`); v = 0 is the best machine of all delays at once, and their densities are summed at the same v.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from spota.fit.coordinates import Coordinates
 from spota.fit.estimate import Estimate, Problem
-from spota.fit.quadratic import Likelihood, Straight, modelled
+from spota.fit.quadratic import LOOKS, Likelihood, Straight, around, modelled
 from spota.fit.ridge import Ridge, determined
 
 SCALE_PRIOR = 0.5
@@ -48,7 +48,7 @@ class Around(eqx.Module):
         delay = 0.0 if free.all() else float(z[~free][0])
         rough = likelihood.quadratic(tight.size, lambda w: straight.values(w, delay))
         ridge = Ridge.of(problem, z, straight, rough, information, tight)
-        root = likelihood.fitted(tight.size, ridge.values)
+        root = likelihood.fitted(around(tight.size), ridge.values)
         return Around(root, ridge, np.asarray(likelihood.volume + ridge.volume))
 
     def parts(self, v: Float[Array, "k"]) -> "Parts":
@@ -128,6 +128,15 @@ class Both:
         delays += [absent] * (MOST_DELAYS - len(delays))
         together = jax.tree.map(lambda *leaves: np.stack(leaves), *delays)
         return Both(Target(together, np.asarray(count), np.asarray(middle)), likelihoods)
+
+    def fitted_to(self, u: Float[np.ndarray, "draws k"]) -> "Both":
+        """The model fitted again, to the machines that it has drawn."""
+        some = np.linspace(0, len(u) - 1, LOOKS).round().astype(int)
+        roots = self.target.delays.root.copy()
+        for i, likelihood in enumerate(self.likelihoods):
+            ridge = jax.tree.map(lambda x, i=i: x[i], self.target.delays.ridge)
+            roots[i] = likelihood.fitted(u[some, :-1].T, ridge.values)
+        return replace(self, target=eqx.tree_at(lambda one: one.delays.root, self.target, roots))
 
     def weighed(
         self, u: Float[np.ndarray, "draws k"]
