@@ -49,7 +49,9 @@ def _documents(name: str, seed: int, machines: int, run: Run) -> Iterator[dict[s
     fits: list[Ranked] = []
     for one in ranked(k_fit, env, HANGING[name], machines, run):
         fits.append(one)
-        yield {"fit": {key: np.round(x, 4).tolist() if key in ("ranks", "spread") else x for key, x in vars(one).items()}}
+        yield {
+            "fit": {key: np.round(x, 4).tolist() if isinstance(x, np.ndarray) else x for key, x in vars(one).items()}
+        }
     yield {"calibration": calibration(fits), "cpu_seconds": round(sum(one.cpu_seconds for one in fits), 1)}
 
 

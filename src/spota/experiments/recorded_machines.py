@@ -136,8 +136,8 @@ def ranked(
     for i, recording in enumerate(recorded(k_noise, env, machines, hanging)):
         truth = {name: float(column[i]) for name, column in machines.items()}
         ties = np.random.default_rng([*np.asarray(jax.random.key_data(k_ties)), i])
-        compute = lambda r=recording, x=truth, t=ties, own=replace(settings, seed=i): _rank(env, r, x, usual, t, own)  # noqa: E731
-        found = run.block(f"fit/{i:03d}", compute)
+        given = (env, recording, truth, usual, ties, replace(settings, seed=i))
+        found = run.block(f"fit/{i:03d}", lambda given=given: _rank(*given))
         yield Ranked(
             i, tuple(map(str, found["names"])), found["ranks"], found["spread"], float(found["r_hat"]),
             int(found["divergences"]), float(found["effective"]), float(found["agreement"]), float(found["seconds"]),
@@ -183,6 +183,6 @@ def _rank(
 
 def _fitted(env: Env, recording: Recording, settings: Settings) -> Allowed:
     """As `spota fit` does it; for a platform that stays the same, so that it is compiled once."""
-    segments, left, _ = divided([recording], env, settings.held_out)
+    parts = divided([recording], env, settings.held_out)
     with TemporaryDirectory() as place, Run(Path(place) / "fit", {}) as run:
-        return allowed(env, segments, left, settings, run)
+        return allowed(env, parts.fitted, parts.left, settings, run)

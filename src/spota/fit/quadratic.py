@@ -162,10 +162,6 @@ class Straight(eqx.Module):
         ratio = jnp.where(log, values / jnp.where(log, best, 1.0), 1.0)
         return jnp.where(log, jnp.log(ratio), values - best)[np.array(self.free)]
 
-    def places(self, values: Float[Array, "p"]) -> Float[Array, "k"]:
-        """w of a machine."""
-        return jnp.asarray(self.inverse, jnp.float32) @ self.moved(values)
-
 
 def around(k: int) -> Float[np.ndarray, "k m"]:
     """Points all around the middle, in pairs."""

@@ -98,7 +98,6 @@ class Ridge(eqx.Module):
         beside = self.scores.at(x) + jnp.exp(stretch) * (near @ v)
         return best.at[free].set(jnp.where(self.tight, beside, loose[free])), stretch.sum()
 
-
     def values(self, v: Float[np.ndarray, "k m"]) -> Float[np.ndarray, "p m"]:
         """The parameters of machines."""
         return np.asarray(_values(self, jnp.asarray(v, jnp.float32)), np.float64)

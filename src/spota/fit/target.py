@@ -105,6 +105,9 @@ class Target(eqx.Module):
         return -jax.scipy.special.logsumexp(self.log_densities(self.parts(u), u))
 
 
+Density = Float[np.ndarray, "draws delays"]
+
+
 @dataclass(frozen=True)
 class Both:
     """The target by the model, and what the simulator says instead."""
@@ -138,9 +141,7 @@ class Both:
             roots[i] = likelihood.fitted(u[some, :-1].T, ridge.values)
         return replace(self, target=eqx.tree_at(lambda one: one.delays.root, self.target, roots))
 
-    def weighed(
-        self, u: Float[np.ndarray, "draws k"]
-    ) -> tuple[Float[np.ndarray, "draws delays"], Float[np.ndarray, "draws delays"], Float[np.ndarray, "draws delays p"]]:
+    def weighed(self, u: Float[np.ndarray, "draws k"]) -> tuple[Density, Density, Float[np.ndarray, "draws delays p"]]:
         """Log densities by the simulator and by the model, and the coordinates, of every delay that is there."""
         there = len(self.likelihoods)
         parts, modelled = _modelled(self.target, jnp.asarray(u, jnp.float32))
