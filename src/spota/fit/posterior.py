@@ -22,14 +22,14 @@ from spota.fit.estimate import Estimate, Problem
 from spota.fit.target import MOST_DELAYS, Both, Target
 
 CHAINS = 4
-WARM_UP = 300
+WARM_UP = 500
 DRAWS = 250
 """Of each chain."""
 THINNED = 4
 """Of so many draws one is kept: neighbours are alike, and each that is kept is simulated; divergences count in all."""
 DEEPEST = 9
 """Doublings of a trajectory: 511 steps at most."""
-ACCEPT = 0.95
+ACCEPT = 0.98
 AGREEING = 0.2
 """The share of draws that should count after weighing."""
 WORTHY = 0.01
