@@ -2,38 +2,59 @@
 
 python -m benchmarks recordings
 python -m benchmarks recordings --seeds 7
+
+One line a machine, and one that sums up each question. Every machine is a block in runs/recordings, so that the same
+command goes on after a stop; whoever changes the code removes the directory first.
 """
 
 import json
 import sys
-import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from spota.envs import make
-from spota.experiments.recorded_machines import ranks, refusals
+from spota.experiments.recorded_machines import Asked, Ranked, asked, calibration, ranked
+from spota.runs.directory import Run
 from spota.sim.env import Env
 
 HANGING = {"cart-pole": (0.0, -3.14159265, 0.0, 0.0), "qube": (0.0, -3.14159265, 0.0, 0.0)}
 PARAMETER = "pole_length"
+DIRECTORY = Path("runs/recordings")
 
 
 def main(platforms: tuple[str, ...] = (), seeds: tuple[int, ...] = (), machines: int = 100) -> None:
     for name in platforms or ("cart-pole",):
         for seed in seeds or (1,):
-            for document in _documents(name, seed, machines):
-                sys.stdout.write(json.dumps({"env": name, "seed": seed, **document}) + "\n")
-                sys.stdout.flush()
+            config = {"env": name, "seed": seed, "machines": machines}
+            with Run(DIRECTORY / f"{name}-{seed}", config) as run:
+                for document in _documents(name, seed, machines, run):
+                    sys.stdout.write(json.dumps({"env": name, "seed": seed, **document}) + "\n")
+                    sys.stdout.flush()
 
 
-def _documents(name: str, seed: int, machines: int) -> Iterator[dict[str, Any]]:
-    """One line for each question, as soon as it is answered."""
-    env, begun = make(name), time.process_time()
+def _documents(name: str, seed: int, machines: int, run: Run) -> Iterator[dict[str, Any]]:
+    """One line for each machine as soon as it is done, and one for each question."""
+    env = make(name)
     assert isinstance(env, Env)
-    k_refusals, k_ranks = jax.random.split(jax.random.key(seed))
-    for told in refusals(k_refusals, env, HANGING[name], PARAMETER, machines):
-        yield {"machines": told.kind, "refused": str(told), "cpu_seconds": round(time.process_time() - begun, 1)}
-    found = ranks(k_ranks, env, HANGING[name], machines).to_dict()
-    yield {"ranks": found, "cpu_seconds": round(time.process_time() - begun, 1)}
+    k_applies, k_fit = jax.random.split(jax.random.key(seed))
+    answers: list[Asked] = []
+    for answer in asked(k_applies, env, HANGING[name], PARAMETER, machines, run):
+        answers.append(answer)
+        yield {"applies": vars(answer)}
+    yield {"refused": _refused(answers)}
+    fits: list[Ranked] = []
+    for one in ranked(k_fit, env, HANGING[name], machines, run):
+        fits.append(one)
+        yield {
+            "fit": {key: np.round(x, 4).tolist() if isinstance(x, np.ndarray) else x for key, x in vars(one).items()}
+        }
+    yield {"calibration": calibration(fits), "cpu_seconds": round(sum(one.cpu_seconds for one in fits), 1)}
+
+
+def _refused(answers: list[Asked]) -> dict[str, str]:
+    kinds = {kind: [a.answer for a in answers if a.kind == kind] for kind in dict.fromkeys(a.kind for a in answers)}
+    return {kind: f"{told.count('not covered')} of {len(told)}" for kind, told in kinds.items()}

@@ -2,7 +2,12 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +16,17 @@ import pytest
 from oscillator import ENV, KEY, TRUTH, fit_in, recording
 
 import spota
-from spota.fit import fitting
+from spota.fit import fitting, recording_file
 from spota.fit.covering import applies
+from spota.fit.curves import Curves
 from spota.fit.estimate import settled
 from spota.fit.fitting import Settings, fit
 from spota.fit.learned import Learned, combinations
 from spota.fit.posterior import Sampled, delay_weights
 from spota.fit.prior import prior
+from spota.fit.ridge import determined
 from spota.fit.segments import cut
-from spota.fit.target import Both
+from spota.fit.target import MOST_DELAYS, Both
 from spota.runs.directory import Run
 from spota.sim import table_file
 
@@ -48,8 +55,8 @@ def test_the_table_covers_the_machine_and_names_its_recordings(fitted, fit_direc
     table = table_file.read(fit_directory, ENV)
     assert table.recordings == ("r00", "r11", "r22")
     assert all(np.array_equal(table.sample(KEY, 30)[n], fitted.env.domain.sample(KEY, 30)[n]) for n in table)
-    assert applies(KEY, ENV.with_domain(table), [recording("new", seed=9, **TRUTH)], 79).covered
-    assert not applies(KEY, ENV.with_domain(table), [recording("other", seed=9, stiffness=36.0)], 79).covered
+    assert applies(KEY, ENV.with_domain(table), [recording("new", seed=10, **TRUTH)], 79).covered
+    assert not applies(KEY, ENV.with_domain(table), [recording("other", seed=10, stiffness=36.0)], 79).covered
 
 
 @pytest.mark.slow
@@ -62,6 +69,35 @@ def test_a_fit_that_was_killed_ends_with_the_same_rows(fitted, fit_directory, tm
     assert np.array_equal(again.sampled.z, fitted.sampled.z)
     whole, rest = (json.loads((place / "fit.json").read_text()) for place in (fit_directory, killed))
     assert whole["learned"] == rest["learned"]
+
+
+@pytest.mark.slow  # four processes that compile
+def test_a_fit_that_gets_sigkill_on_the_command_line_ends_with_the_same_numbers(tmp_path):
+    names, inputs = (("x", "m"), ("x_dot", "m/s")), (("F", "N"),)
+    for i in range(2):
+        r = recording(f"r{i}", seconds=5.0, seed=i, **TRUTH)
+        signals = np.concatenate([r.positions, np.gradient(r.positions, ENV.dt, axis=0)], axis=1)
+        recording_file.write(tmp_path / f"r{i}.npz", r.time, signals, r.commands, names, inputs, env="oscillator")
+    assert _fit(tmp_path, "whole").wait() == 0
+    for block in ("estimate.npz", "again.npz"):
+        process = _fit(tmp_path, "killed")
+        while process.poll() is None and not (tmp_path / "killed" / block).exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "fit.json").exists()
+    assert _fit(tmp_path, "killed").wait() == 0
+    whole, rest = (json.loads((tmp_path / place / "fit.json").read_text()) for place in ("whole", "killed"))
+    assert {**whole, "seconds": 0} == {**rest, "seconds": 0}
+    tables = [(tmp_path / place / "domain.json").read_bytes() for place in ("whole", "killed")]
+    assert tables[0] == tables[1]
+
+
+def _fit(place: Path, out: str) -> subprocess.Popen:
+    files = [str(place / f"r{i}.npz") for i in range(2)]
+    env = f"{Path(__file__).with_name('oscillator.py')}:ENV"
+    command = [sys.executable, "-m", "spota.cli", "fit", *files, "--env", env, "--warm-up", "40", "--draws", "20"]
+    return subprocess.Popen([*command, "--out", str(place / out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def test_what_is_known_only_together_is_said_so():
@@ -129,19 +165,53 @@ def test_delays_share_one_hill():
         many, fitting._with_delay(problem, np.zeros((5, 1)), delays), np.repeat(segments.start[..., None], 4, 2)
     )
     both = Both.of(many, found, np.array([2, 1, 3]))
-    at_best = [np.asarray(one.z_of(jnp.zeros(4))) for one in both.target.delays]
-    np.testing.assert_allclose(np.stack(at_best, axis=1), found.z[:, [2, 1, 3]], atol=1e-5)
     u = np.zeros((1, both.target.size))
-    exact, z = both.simulated(u)
-    np.testing.assert_allclose(exact, both.modelled(u), rtol=1e-3, atol=0.1)
-    assert list(z[:, 0, -1]) == [2.0, 1.0, 3.0]
+    exact, modelled, z = both.weighed(u)
+    np.testing.assert_allclose(z[0].T, found.z[:, [2, 1, 3]], atol=1e-4)
+    np.testing.assert_allclose(exact, modelled, rtol=1e-3, atol=0.5)
     weights = delay_weights(many, found, np.full(4, 0.25))[[2, 1, 3]]
     by_density = np.exp(exact[0] - exact[0].max())
     assert np.argmax(by_density) == np.argmax(weights) == 0
-    ridge = both.target.delays[0].ridge
-    assert len(ridge.tight) + len(ridge.loose) == 4
-    jacobian = np.asarray(jax.jacfwd(ridge.z_of)(jnp.array([0.3, -0.5, 0.2, 0.4])))[:4]
-    assert np.linalg.slogdet(jacobian)[1] == pytest.approx(ridge.volume, abs=1e-3)  # a shear keeps volumes
+    assert both.target.delays.volume.shape == (MOST_DELAYS,) and np.isneginf(both.target.delays.volume[3])
+    away = np.concatenate([np.random.default_rng(0).normal(size=(20, 4)), np.zeros((20, 1))], axis=1)
+    exact, modelled, _ = both.weighed(away)  # the model says what the simulator does, where machines are likely
+    np.testing.assert_allclose(exact[:, 0], modelled[:, 0], atol=0.5)
+
+
+def test_a_unit_of_v_takes_the_volume_that_is_said():
+    """By the determinant of v → z, near the best machine and away from it."""
+    segments = cut([recording("a", seconds=3.0, **TRUTH)], ENV, 3)
+    problem, _ = fitting._problem(ENV, segments)
+    found = settled(problem, np.array([[0.0], [0.0], [0.0], [0.0], [2.0]]), segments.start[..., None])
+    one = jax.tree.map(lambda x: x[0], Both.of(problem, found, np.array([0])).target.delays)
+    assert one.ridge.tight.any() and not one.ridge.tight[problem.coordinates.names.index("colour")]
+    for v in (np.zeros(4), np.array([0.3, -0.5, 0.2, 0.4]), np.array([-1.5, 1.0, 2.0, -1.0])):
+        jacobian = np.asarray(jax.jacfwd(lambda x: one.ridge.z_of(x)[0])(jnp.asarray(v, jnp.float32)))[:4]
+        stretch = float(one.ridge.z_of(jnp.asarray(v, jnp.float32))[1])
+        assert np.linalg.slogdet(jacobian)[1] == pytest.approx(one.ridge.volume + stretch, abs=1e-2)
+
+
+def test_what_ends_abruptly_follows_nobody_if_something_else_can():
+    """A uniform and a normal parameter that are known together: the normal one is determined by the other."""
+    problem, _ = fitting._problem(ENV, cut([recording("a", seconds=3.0)], ENV, 3))
+    names = list(problem.coordinates.names)
+    direction = np.zeros(4)
+    direction[[names.index("damping"), names.index("mass")]] = 20.0, 10.0
+    assert list(determined(problem, np.outer(direction, direction))) == [name == "mass" for name in names[:4]]
+    assert not determined(problem, np.eye(4)).any()
+
+
+def test_curves_are_smooth_and_go_on_straight():
+    x = np.linspace(-2.0, 2.0, 41)
+    curves = Curves.through(np.stack([x, x]), np.stack([np.sinh(x), x**3]))
+    at = lambda t: curves.at(jnp.full(2, t, jnp.float32))  # noqa: E731
+    for t in (-1.97, 0.013, 0.62, 1.9):
+        np.testing.assert_allclose(at(t), [np.sinh(t), t**3], atol=6e-3)
+        np.testing.assert_allclose(jax.jacfwd(at)(t), [np.cosh(t), 3 * t**2], atol=0.15)
+    beyond = at(2.5) - at(2.0)
+    np.testing.assert_allclose(beyond, 0.5 * jax.jacfwd(at)(3.0), rtol=1e-4)
+    level = Curves.through(x[None], np.sinh(x)[None], level=True)
+    assert float(level.at(jnp.array([7.0]))[0]) == pytest.approx(np.sinh(2.0))
 
 
 def test_impossible_settings_are_refused():

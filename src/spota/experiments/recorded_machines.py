@@ -4,7 +4,8 @@ Every machine is simulated for ten seconds from rest, with the noise of its sens
 `applies` and to the fit as a real one is.
 """
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.stats
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from spota.fit.coordinates import Plain
 from spota.fit.covering import MACHINES, applies
@@ -63,22 +64,20 @@ def recorded(key: jax.Array, env: Env, machines: Domains, hanging: tuple[float, 
 
 
 @dataclass(frozen=True)
-class Refusals:
-    """How often `applies` refuses machines of one kind."""
+class Asked:
+    """What `applies` says about one machine."""
 
     kind: str
-    machines: int
-    refused: int
-
-    def __str__(self) -> str:
-        """In figures."""
-        return f"{self.refused} of {self.machines}"
+    machine: int
+    answer: str
+    p_value: float
+    cpu_seconds: float
 
 
-def refusals(
-    key: jax.Array, env: Env, hanging: tuple[float, ...], parameter: str, n: int, of: int = MACHINES
-) -> Iterator[Refusals]:
-    """Machines of the table, and machines whose parameter is three standard deviations off: how many are refused."""
+def asked(
+    key: jax.Array, env: Env, hanging: tuple[float, ...], parameter: str, n: int, run: Run, of: int = MACHINES
+) -> Iterator[Asked]:
+    """Machines of the table, and machines whose parameter is three standard deviations off; each is a block."""
     k_table, k_far, k_noise, k_applies = jax.random.split(key, 4)
     law: Any = env.domain[parameter].marginal
     far = env.domain.sample(k_far, n)
@@ -87,69 +86,103 @@ def refusals(
         f"{parameter} +3 std": {**far, parameter: jnp.full(n, law.center + 3 * law.std)},
         f"{parameter} −3 std": {**far, parameter: jnp.full(n, law.center - 3 * law.std)},
     }
-    for i, (kind, machines) in enumerate(groups.items()):
-        recordings = recorded(jax.random.fold_in(k_noise, i), env, machines, hanging)
-        keys = jax.random.split(jax.random.fold_in(k_applies, i), n)
-        answers = [applies(k, env, [r], of).answer for k, r in zip(keys, recordings, strict=True)]
-        yield Refusals(kind, n, answers.count("not covered"))
+    for group, (kind, machines) in enumerate(groups.items()):
+        recordings = recorded(jax.random.fold_in(k_noise, group), env, machines, hanging)
+        keys = jax.random.split(jax.random.fold_in(k_applies, group), n)
+        for i, (k, recording) in enumerate(zip(keys, recordings, strict=True)):
+            compute = lambda k=k, recording=recording: _answer(k, env, recording, of)  # noqa: E731
+            found = run.block(f"applies-{group}/{i:03d}", compute)
+            yield Asked(kind, i, str(found["answer"]), float(found["p_value"]), float(found["seconds"]))
+
+
+def _answer(key: jax.Array, env: Env, recording: Recording, of: int) -> dict[str, Any]:
+    begun = time.process_time()
+    found = applies(key, env, [recording], of)
+    p_value = np.nan if found.p_value is None else found.p_value
+    return {"answer": np.array(found.answer), "p_value": p_value, "seconds": time.process_time() - begun}
 
 
 @dataclass(frozen=True)
-class Ranks:
-    """Where the truth stands in the posterior of each parameter, over machines of the table."""
+class Ranked:
+    """Where the truth stands in the posterior of one machine."""
 
+    machine: int
     names: tuple[str, ...]
-    ranks: Float[np.ndarray, "p m"]
-    """Between 0 and 1; uniform if the posterior tells the truth."""
+    ranks: Float[np.ndarray, "p"]
+    """Of every parameter, between 0 and 1; uniform over machines if posteriors tell the truth."""
     spread: Float[np.ndarray, "p"]
-    """The posterior's standard deviation over the prior's, on average."""
-    r_hat: Float[np.ndarray, "m"]
-    divergences: Int[np.ndarray, "m"]
+    """The posterior's standard deviation over the prior's."""
+    r_hat: float
+    divergences: int
+    effective: float
+    agreement: float
+    cpu_seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """By identifiable parameter: coverage of 90 % intervals, and the p-value of uniform ranks; and the sampling."""
-        rows = {}
-        for j, name in enumerate(self.names):
-            inside = float(((self.ranks[j] > 0.05) & (self.ranks[j] < 0.95)).mean())
-            uniform = float(scipy.stats.kstest(self.ranks[j], "uniform").pvalue)
-            rows[name] = {"spread": float(self.spread[j]), "coverage_90": inside, "uniform_p": uniform}
-        known = {name: row for name, row in rows.items() if row["spread"] <= KNOWN}
-        good = (self.r_hat <= 1.01) & (self.divergences == 0)
-        return {"machines": self.r_hat.size, "well_sampled": int(good.sum()), "parameters": known}
+    @property
+    def well_sampled(self) -> bool:
+        """Whether the chains agree and nothing diverged."""
+        return self.r_hat <= 1.01 and self.divergences == 0
 
 
-def ranks(key: jax.Array, env: Env, hanging: tuple[float, ...], n: int, settings: Settings | None = None) -> Ranks:
-    """Simulation-based calibration of what `spota fit` draws, friction and delays included; one machine at a time."""
+def ranked(
+    key: jax.Array, env: Env, hanging: tuple[float, ...], n: int, run: Run, settings: Settings | None = None
+) -> Iterator[Ranked]:
+    """Simulation-based calibration of what `spota fit` draws, friction and delays included; each machine is a block."""
     k_machines, k_noise, k_ties = jax.random.split(key, 3)
     settings = settings or Settings()
     env = env.with_domain(prior(env))
     machines = env.domain.sample(k_machines, n)
-    spread = {name: float(np.std(np.asarray(column))) for name, column in env.domain.sample(k_ties, 4000).items()}
-    found = [
-        _fitted(env, r, replace(settings, seed=i)) for i, r in enumerate(recorded(k_noise, env, machines, hanging))
-    ]
-    names = found[0].problem.coordinates.names
-    truth = np.stack([np.asarray(machines[name], np.float64) for name in names])
-    ties = np.random.default_rng(np.asarray(jax.random.key_data(k_ties))).uniform(size=truth.shape)
-    ranked = [_rank(truth[:, i], one.values, ties[:, i]) for i, one in enumerate(found)]
-    deviations = np.mean([one.values.std(axis=1) for one in found], axis=0)
-    left = deviations / np.array([spread[name] for name in names])
-    sampling = [(one.sampled.r_hat, one.sampled.divergences) for one in found]
-    r_hat, divergences = (np.array(column) for column in zip(*sampling, strict=True))
-    return Ranks(names, np.stack(ranked, axis=1), left, r_hat, divergences)
+    usual = {name: float(np.std(np.asarray(column))) for name, column in env.domain.sample(k_ties, 4000).items()}
+    for i, recording in enumerate(recorded(k_noise, env, machines, hanging)):
+        truth = {name: float(column[i]) for name, column in machines.items()}
+        ties = np.random.default_rng([*np.asarray(jax.random.key_data(k_ties)), i])
+        given = (env, recording, truth, usual, ties, replace(settings, seed=i))
+        found = run.block(f"fit/{i:03d}", lambda given=given: _rank(*given))
+        yield Ranked(
+            i, tuple(map(str, found["names"])), found["ranks"], found["spread"], float(found["r_hat"]),
+            int(found["divergences"]), float(found["effective"]), float(found["agreement"]), float(found["seconds"]),
+        )  # fmt: skip
+
+
+def calibration(machines: Sequence[Ranked]) -> dict[str, Any]:
+    """By identifiable parameter: coverage of 90 % intervals, and the p-value of uniform ranks; and the sampling."""
+    ranks, spread = (np.stack([getattr(one, what) for one in machines]) for what in ("ranks", "spread"))
+    rows = {}
+    for j, name in enumerate(machines[0].names):
+        inside = float(((ranks[:, j] > 0.05) & (ranks[:, j] < 0.95)).mean())
+        uniform = float(scipy.stats.kstest(ranks[:, j], "uniform").pvalue)
+        rows[name] = {"spread": float(spread[:, j].mean()), "coverage_90": inside, "uniform_p": uniform}
+    known = {name: row for name, row in rows.items() if row["spread"] <= KNOWN}
+    good = sum(one.well_sampled for one in machines)
+    return {"machines": len(machines), "well_sampled": good, "identifiable": known, "together": rows}
+
+
+def _rank(
+    env: Env,
+    recording: Recording,
+    truth: Mapping[str, float],
+    usual: Mapping[str, float],
+    ties: np.random.Generator,
+    settings: Settings,
+) -> dict[str, Any]:
+    """The share of rows below the truth; among equal ones, such as whole delays, anywhere."""
+    begun = time.process_time()
+    found = _fitted(env, recording, settings)
+    names, rows, sampled = found.problem.coordinates.names, found.values, found.sampled
+    x = np.array([truth[name] for name in names])
+    equal = np.isclose(rows, x[:, None], rtol=0, atol=1e-6 * np.abs(x)[:, None])
+    below = (rows < x[:, None]) & ~equal
+    return {
+        "names": np.array(names),
+        "ranks": below.mean(axis=1) + ties.uniform(size=x.size) * equal.mean(axis=1),
+        "spread": rows.std(axis=1) / np.array([usual[name] for name in names]),
+        **{name: getattr(sampled, name) for name in ("r_hat", "divergences", "effective", "agreement")},
+        "seconds": time.process_time() - begun,
+    }
 
 
 def _fitted(env: Env, recording: Recording, settings: Settings) -> Allowed:
     """As `spota fit` does it; for a platform that stays the same, so that it is compiled once."""
-    segments, left, _ = divided([recording], env, settings.held_out)
+    parts = divided([recording], env, settings.held_out)
     with TemporaryDirectory() as place, Run(Path(place) / "fit", {}) as run:
-        return allowed(env, segments, left, settings, run)
-
-
-def _rank(
-    truth: Float[np.ndarray, "p"], rows: Float[np.ndarray, "p draws"], ties: Float[np.ndarray, "p"]
-) -> Float[np.ndarray, "p"]:
-    """The share of rows below the truth; among equal ones, such as whole delays, anywhere."""
-    equal = np.isclose(rows, truth[:, None], rtol=0, atol=1e-6 * np.abs(truth)[:, None])
-    below = (rows < truth[:, None]) & ~equal
-    return below.mean(axis=1) + ties * equal.mean(axis=1)
+        return allowed(env, parts.fitted, parts.left, settings, run)

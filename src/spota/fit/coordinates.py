@@ -13,14 +13,16 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float
 
+from spota.fit.curves import Curves
 from spota.sim.domain import DomainDistribution, Empirical
 from spota.sim.env import Platform
 from spota.sim.marginals import Constant, Marginal, TruncatedNormal, Uniform
 
 ENDS = 9.0
 """Scores beyond which nothing changes: no law has anything there."""
-QUANTILES = 8193
-"""Points of the curve from score to value; between them it is straight, and samplers feel its corners."""
+QUANTILES = 721
+"""Points of the curve from score to value."""
+GRID = np.linspace(-ENDS, ENDS, QUANTILES)
 
 BEND = 0.1
 """Standard deviations from a bound within which it is felt."""
@@ -79,13 +81,12 @@ class Scores(eqx.Module):
     plain: tuple[str, ...] = eqx.field(static=True)
     """Parameters that are their own coordinate, such as whole delays."""
     constant: dict[str, float]
-    grid: Float[Array, "points"]
-    curves: Float[Array, "p points"]
+    curves: Curves
+    """From score to value, level beyond ENDS."""
 
     def values(self, z: Float[Array, "p"]) -> Float[Array, "p"]:
         """The parameters that have a coordinate."""
-        bent = jax.vmap(lambda one, curve: _at(one, self.grid, curve))(z, self.curves)
-        return jnp.where(np.isin(self.names, self.plain), z, bent)
+        return jnp.where(np.isin(self.names, self.plain), z, self.curves.at(z))
 
     def domain(self, z: Float[Array, "p"]) -> dict[str, Float[Array, ""]]:
         """All parameters by name."""
@@ -93,8 +94,8 @@ class Scores(eqx.Module):
 
     def z_of(self, values: Float[np.ndarray, "p"]) -> Float[np.ndarray, "p"]:
         """The coordinates of parameters."""
-        curves = zip(np.asarray(values), np.asarray(self.curves), strict=True)
-        scores = np.array([np.interp(x, curve, np.asarray(self.grid)) for x, curve in curves])
+        curves = zip(np.asarray(values), np.asarray(self.curves.values), strict=True)
+        scores = np.array([np.interp(x, curve, GRID) for x, curve in curves])
         return np.where(np.isin(self.names, self.plain), values, scores)
 
 
@@ -155,9 +156,9 @@ def _linear(
 def scores(table: DomainDistribution, plain: tuple[str, ...] = ()) -> Scores:
     """Every drawn parameter by itself; `plain` ones are their own coordinate, such as whole delays."""
     names = tuple(name for name, row in table.items() if is_drawn(row.marginal) or name in plain)
-    grid = np.linspace(-ENDS, ENDS, QUANTILES)
-    curves = np.stack([_curve(table[name].marginal, grid) for name in names])
-    return Scores(names, plain, _constants(table, names), *(jnp.asarray(x, jnp.float32) for x in (grid, curves)))
+    curves = np.stack([_curve(table[name].marginal, GRID) for name in names])
+    smooth = Curves.through(np.tile(GRID, (len(names), 1)), curves, level=True)
+    return Scores(names, plain, _constants(table, names), smooth)
 
 
 def possible(table: DomainDistribution, env: Platform, name: str) -> tuple[float, float]:
@@ -166,13 +167,6 @@ def possible(table: DomainDistribution, env: Platform, name: str) -> tuple[float
     usual = table[name].marginal.usual_range
     smallest = {"any": -np.inf, "nonnegative": 0.0, "positive": 1e-3 * abs(usual[1])}[table[name].sign]
     return max(low, smallest), high
-
-
-def _at(z: Float[Array, ""], grid: Float[Array, "points"], curve: Float[Array, "points"]) -> Float[Array, ""]:
-    """The curve at z; the grid is even, so nothing needs to be searched."""
-    place = jnp.clip((z - grid[0]) / (grid[1] - grid[0]), 0.0, grid.size - 1.001)
-    low = jax.lax.stop_gradient(jnp.floor(place)).astype(jnp.int32)
-    return curve[low] + (place - low) * (curve[low + 1] - curve[low])
 
 
 def _curve(marginal: Marginal, grid: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from spota.fit import holding_out
 from spota.fit.coordinates import Scores
 from spota.fit.estimate import Estimate, Problem, estimate, settled
 from spota.fit.excitation import still
-from spota.fit.holding_out import HeldOut
+from spota.fit.holding_out import HeldOut, Machines
 from spota.fit.learned import Combination, Learned, combinations, learned
 from spota.fit.noise import Noise, seen, sensors
 from spota.fit.posterior import DRAWS, WARM_UP, Sampled, delay_weights, sample
@@ -125,15 +125,28 @@ class Allowed:
         return np.asarray(jax.vmap(system.values)(jnp.asarray(self.sampled.z, jnp.float32)), np.float64).T
 
 
+@dataclass(frozen=True)
+class Divided:
+    """Segments to fit, and others, with a lead, to predict."""
+
+    fitted: Segments
+    again: Segments
+    """Of the recordings that are fitted, with a lead: how well can they be predicted?"""
+    left: Segments
+    """Of what is held out."""
+    names: tuple[str, ...]
+    """Of the recordings that are fitted."""
+
+
 def fit(env: Platform, recordings: Sequence[Recording], settings: Settings, run: Run) -> Fit:
     """Learn what the recordings tell about the machine."""
     check_start(env)
     before = prior(env, settings.widen)
     wide = env.with_domain(before)
-    segments, left, fitted = divided(recordings, wide, settings.held_out)
-    if (nothing := still(wide, segments)) is not None:
+    parts = divided(recordings, wide, settings.held_out)
+    if (nothing := still(wide, parts.fitted)) is not None:
         raise ValueError(f"Not enough excitation to learn from: {nothing}.")
-    found = allowed(wide, segments, left, settings, run)
+    found = allowed(wide, parts.fitted, parts.left, settings, run)
     key, names, after = jax.random.key(settings.seed), found.problem.coordinates.names, found.values
     table = _table(key, before, names, after, recordings, settings)
     one = wide.with_domain(table)
@@ -141,9 +154,9 @@ def fit(env: Platform, recordings: Sequence[Recording], settings: Settings, run:
     units, ends = {n: before[n].unit for n in names}, {n: before[n].marginal.support for n in names}
     rows = learned(names, units, np.stack([np.asarray(drawn[n]) for n in names]), after, ends)
     seconds = sum(float(run.block(name, dict)[COST]) for name in ("estimate", "tempering", "again", "posterior"))
-    explained = tuple(1 - (found.problem.noise.sigma / movement(segments)) ** 2)
+    explained = tuple(1 - (found.problem.noise.sigma / movement(parts.fitted)) ** 2)
     kept = (explained, found.problem.noise, found.tempering, found.sampled, rows, _together(found))
-    result = Fit(one, *kept, _checked(found, left), fitted, seconds)
+    result = Fit(one, *kept, _checked(found, parts), parts.names, seconds)
     table_file.save(one, run.directory / table_file.KEPT, f"fitted to {len(recordings)} recordings of one machine")
     run.write_json("fit.json", describe(result, recordings, settings))
     return result
@@ -167,10 +180,11 @@ def _together(found: Allowed) -> tuple[Combination, ...]:
     return combinations(names, found.sampled.z[:, free])
 
 
-def _checked(found: Allowed, left: Segments) -> HeldOut:
+def _checked(found: Allowed, parts: Divided) -> HeldOut:
     problem, middle = found.problem, found.best.z[:, int(np.argmin(found.best.cost))]
     assert isinstance(problem.coordinates, Scores)
-    return holding_out.check(problem.env, problem.coordinates, middle, found.sampled, problem.noise, left)
+    machines = Machines(problem.env, problem.coordinates, middle, found.sampled, problem.noise)
+    return holding_out.check(machines, parts.again, parts.left)
 
 
 def describe(found: Fit, recordings: Sequence[Recording], settings: Settings) -> dict[str, Any]:
@@ -198,20 +212,21 @@ def describe(found: Fit, recordings: Sequence[Recording], settings: Settings) ->
     }
 
 
-def divided(recordings: Sequence[Recording], env: Platform, share: float) -> tuple[Segments, Segments, tuple[str, ...]]:
-    """Segments to fit, and with a lead to predict; whole recordings are held out if there are several."""
+def divided(recordings: Sequence[Recording], env: Platform, share: float) -> Divided:
+    """Whole recordings are held out if there are several; of a single one, its last part."""
     longest, n = env.effects.delay.longest, len(recordings)
     segments, led = cut(recordings, env, longest), cut(recordings, env, longest, holding_out.LEAD)
     if n > 1:
         out = np.linspace(n - 1, 0, max(1, round(share * n)), endpoint=False).round().astype(int)
-        kept, left = ~np.isin(segments.of, out), np.isin(led.of, out)
+        kept, again = ~np.isin(segments.of, out), ~np.isin(led.of, out)
     else:
         first = round((1 - share) * segments.n)
-        kept, left = np.arange(segments.n) < first, np.arange(led.n) >= first
-    if kept.sum() < 3 or left.sum() < 1:
+        kept, again = np.arange(segments.n) < first, np.arange(led.n) < first
+    if kept.sum() < 3 or again.all():
         raise ValueError(f"{segments.n} segments of half a second are too few to fit some and predict others.")
-    fitted = tuple(recordings[i].name for i in np.unique(segments.of[kept]))
-    return segments.chosen(_thinned(np.flatnonzero(kept))), led.chosen(_thinned(np.flatnonzero(left))), fitted
+    names = tuple(recordings[i].name for i in np.unique(segments.of[kept]))
+    chosen = [_thinned(np.flatnonzero(x)) for x in (kept, again, ~again)]
+    return Divided(segments.chosen(chosen[0]), led.chosen(chosen[1]), led.chosen(chosen[2]), names)
 
 
 def _thinned(index: np.ndarray) -> np.ndarray:
@@ -240,34 +255,35 @@ def _for_each(segments: Segments, machines: int) -> Segments:
 
 
 def _estimated(problem: Problem, delays: np.ndarray, run: Run) -> tuple[Estimate, Noise]:
-    """The best machine for every delay, and the noise that the best of all leaves."""
+    """The best machine for every delay, and the noise that the best of all leaves.
+
+    Each delay is looked at for itself first: from a wrong one, a machine may be found that is right about nothing.
+    """
 
     def compute() -> dict[str, Any]:
         begun = time.monotonic()
-        z = np.zeros((len(problem.coordinates.names), 1))
-        first = estimate(replace(problem, horizon=0.2), 6, _with_delay(problem, z, delays[[delays.size // 3]]))
-        first, noise = _best_from(problem, first)
-        many = replace(problem, noise=noise, machines=delays.size, segments=_for_each(problem.segments, delays.size))
-        start = np.repeat(first.start, delays.size, axis=2)
-        found = estimate(many, 8, _with_delay(problem, first.z, delays), start)
-        left = many.residuals(found.z, found.start).reshape(*problem.segments.positions.shape[:2], delays.size, -1)
+        many = replace(problem, machines=delays.size, segments=_for_each(problem.segments, delays.size))
+        found = estimate(replace(many, horizon=0.2), 6, _with_delay(problem, np.zeros((problem.free.size, 1)), delays))
+        found = estimate(replace(many, horizon=0.5), 5, found.z, found.start)
+        found = estimate(many, 8, found.z, found.start)
         best = int(np.argmin(found.cost))
-        noise = seen(left[:, :, best], found.start[..., best].size + found.z.shape[0])
+        noise = _noise(many, found, best)
+        start = np.repeat(found.start[..., [best]], delays.size, axis=2)
+        found = estimate(replace(many, noise=noise), 4, _with_delay(problem, found.z[:, [best]], delays), start)
+        noise = _noise(many, found, int(np.argmin(found.cost)))
+        found = estimate(replace(many, noise=noise), 8, found.z, found.start)
+        noise = _noise(many, found, int(np.argmin(found.cost)))
         return {**_arrays(found), "sigma": noise.sigma, "tau": noise.tau, COST: time.monotonic() - begun}
 
     kept = run.block("estimate", compute)
     return _estimate(kept), Noise(kept["sigma"], kept["tau"])
 
 
-def _best_from(problem: Problem, first: Estimate) -> tuple[Estimate, Noise]:
-    """The best machine of the prior from a first guess, and the noise that it leaves."""
-    found = estimate(replace(problem, horizon=0.5), 5, first.z, first.start)
-    found = estimate(problem, 8, found.z, found.start)
-    for _ in range(2):
-        noise = seen(problem.residuals(found.z, found.start), found.start.size + found.z.size)
-        problem = replace(problem, noise=noise)
-        found = estimate(problem, 4, found.z, found.start)
-    return found, seen(problem.residuals(found.z, found.start), found.start.size + found.z.size)
+def _noise(many: Problem, found: Estimate, which: int) -> Noise:
+    """What one of the machines leaves."""
+    left = many.residuals(found.z, found.start)
+    own = left.reshape(*left.shape[:2], many.machines, -1)[:, :, which]
+    return seen(own, found.start[..., which].size + found.z.shape[0])
 
 
 def _tempered(problem: Problem, found: Estimate, left: Segments, run: Run) -> tuple[dict[str, float], Noise]:

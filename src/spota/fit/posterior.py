@@ -19,22 +19,21 @@ import scipy.special
 from jaxtyping import Array, Float, Int
 
 from spota.fit.estimate import Estimate, Problem
-from spota.fit.target import Both, Target
+from spota.fit.target import MOST_DELAYS, Both, Target
 
 CHAINS = 4
-WARM_UP = 1000
+WARM_UP = 500
 DRAWS = 250
 """Of each chain."""
-THINNED = 10
+THINNED = 4
 """Of so many draws one is kept: neighbours are alike, and each that is kept is simulated; divergences count in all."""
 DEEPEST = 9
 """Doublings of a trajectory: 511 steps at most."""
-ACCEPT = 0.99
+ACCEPT = 0.98
 AGREEING = 0.2
 """The share of draws that should count after weighing."""
-WORTHY = 0.02
+WORTHY = 0.01
 """The probability that a delay must have at the best machine to be summed over."""
-MOST_DELAYS = 3
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,11 @@ def sample(
     """Draw machines; the problem's machines are the same one with different delays, and `weights` are theirs."""
     kept = np.argsort(-weights)[:MOST_DELAYS]
     both = Both.of(problem, found, kept[weights[kept] >= WORTHY])
-    k_start, k_chains, k_again, k_delays = jax.random.split(key, 4)
+    k_start, k_rough, k_chains, k_again, k_delays = jax.random.split(key, 5)
     first = 0.5 * jax.random.normal(k_start, (CHAINS, both.target.size))
-    u, divergences, steps = map(np.asarray, _chains(both.target, first, k_chains, warm_up, draws))
+    rough, _, _ = map(np.asarray, _chains(both.target, first, k_rough, warm_up, draws))
+    both = both.fitted_to(rough.reshape(-1, rough.shape[-1]))
+    u, divergences, steps = map(np.asarray, _chains(both.target, rough[:, -1], k_chains, warm_up, draws))
     flat = u.reshape(-1, u.shape[-1])
     chosen, z, agreement = weighed(k_again, k_delays, both, flat)
     r_hat, effective = _convergence(u)
@@ -130,15 +131,15 @@ def weighed(
     key: jax.Array, k_delays: jax.Array, both: Both, u: Float[np.ndarray, "draws k"]
 ) -> tuple[Int[np.ndarray, "draws"], Float[np.ndarray, "draws p"], float]:
     """Draws that are drawn again as the simulator weighs them, their coordinates, and the share that counts."""
-    exact, z = both.simulated(u)
-    log = scipy.special.logsumexp(exact, axis=1) - scipy.special.logsumexp(both.modelled(u), axis=1)
+    exact, modelled, z = both.weighed(u)
+    log = scipy.special.logsumexp(exact, axis=1) - scipy.special.logsumexp(modelled, axis=1)
     weights = np.exp(log - log.max())
     weights = np.minimum(weights, weights.mean() * np.sqrt(weights.size))  # truncated: no draw outweighs the rest
     weights /= weights.sum()
     places = (np.arange(weights.size) + float(jax.random.uniform(key))) / weights.size
     chosen = np.searchsorted(np.cumsum(weights), places).clip(max=weights.size - 1)
     which = np.asarray(jax.random.categorical(k_delays, jnp.asarray(exact[chosen]), axis=-1))
-    return chosen, z[which, chosen], float(1 / (weights**2).sum() / weights.size)
+    return chosen, z[chosen, which], float(1 / (weights**2).sum() / weights.size)
 
 
 def _convergence(u: Float[np.ndarray, "chains draws k"]) -> tuple[float, float]:

@@ -7,9 +7,11 @@ segments integrated out, is a quadratic form in r, and so ‖R φ‖² with the 
 simulator itself says of a draw is `Likelihood.misfit`; by the difference of both draws are weighed (`posterior.py`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -21,8 +23,12 @@ from spota.fit.prediction import predicted
 
 AWAY = 1.5
 """Standard deviations of the simulations from the best machine."""
-TRUSTED = 5.0
-"""Standard deviations up to which the model is believed: a quadratic may fit again where the simulator does not."""
+LOOKS = 400
+"""Machines all around to which the model is fitted."""
+SPREAD = 1.3
+"""Their standard deviation, in that of what is known."""
+ROWS = 24
+"""Of R: recordings determine a few combinations of parameters, and all further rows are zero but for rounding."""
 AT_ONCE = 100
 """Machines that are simulated at a time."""
 
@@ -74,27 +80,45 @@ class Likelihood:
     def misfit(self, values: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "m"]:
         """Of machines, by the simulator; infinite where it fails."""
         parts = []
-        for first in range(0, values.shape[1], AT_ONCE):
-            some = values[:, first : first + AT_ONCE]
+        for some in _pieces(values):
             a, b = self.form(self.left(some), np.ones(some.shape[1]))
             parts.append((a**2).sum(axis=0) - (b**2).sum(axis=0) + self.constant)
         return np.nan_to_num(np.concatenate(parts), nan=np.inf)
 
-    def quadratic(self, straight: "Straight", delay: float) -> Float[np.ndarray, "f f"]:
-        """R of the misfit ‖R φ(w)‖², to second order, for the machines with that delay."""
-        k = straight.factor.shape[1]
+    def quadratic(self, k: int, values: Callable[[np.ndarray], np.ndarray]) -> Float[np.ndarray, "r f"]:
+        """R of the misfit ‖R φ‖², to second order in k coordinates, from which `values` [p, m] are computed."""
         ones, pairs = np.eye(k) * AWAY, list(zip(*np.triu_indices(k, 1), strict=True))
         points = [np.zeros(k), *ones, *-ones, *(ones[i] + ones[j] for i, j in pairs)]
-        r = self.left(straight.values(np.stack(points, axis=1), delay))
+        r = self.left(values(np.stack(points, axis=1)))
         middle, up, down, both = r[..., :1], r[..., 1 : k + 1], r[..., k + 1 : 2 * k + 1], r[..., 2 * k + 1 :]
         i, j = (np.array(x, int) for x in zip(*pairs, strict=True))
         slope, bend = (up - down) / (2 * AWAY), (up + down - 2 * middle) / (2 * AWAY**2)
         mixed = (both - up[..., i] - up[..., j] + middle) / AWAY**2
         a, b = self.form(np.concatenate([middle, slope, bend, mixed], axis=-1), np.eye(1 + 2 * k + i.size)[0])
+        return self.root(a, b)
+
+    def fitted(
+        self, points: Float[np.ndarray, "k m"], values: Callable[[np.ndarray], np.ndarray]
+    ) -> Float[np.ndarray, "r f"]:
+        """The same from machines all around, by least squares: less exact in the middle, and right where most are."""
+        k = len(points)
+        parts = [self.form(self.left(values(some)), np.ones(some.shape[1])) for some in _pieces(points)]
+        a, b = (np.concatenate(x, axis=1) for x in zip(*parts, strict=True))
+        misfit = (a**2).sum(axis=0) - (b**2).sum(axis=0)
+        off = np.nan_to_num(misfit - np.nanmin(misfit), nan=np.inf, posinf=np.inf)
+        weights = 1 / (1 + (off / (2 * k)) ** 2)
+        seen = weights > 0
+        phi = np.asarray(jax.vmap(features, -1)(jnp.asarray(points[:, seen], jnp.float32)), np.float64)
+        scale = np.sqrt(weights[seen])[:, None]
+        solve = np.linalg.pinv(phi * scale) * scale.T
+        return self.root(*((solve @ x[:, seen].T).T for x in (a, b)))
+
+    def root(self, a: Float[np.ndarray, "k f"], b: Float[np.ndarray, "e f"]) -> Float[np.ndarray, "r f"]:
+        """R of the misfit |a φ|² − |b φ|²."""
         G = a.T @ a - b.T @ b
         G[0, 0] += self.constant
-        values, vectors = np.linalg.eigh(G)
-        return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        powers, vectors = (x[..., -ROWS:] for x in np.linalg.eigh(G))
+        return np.sqrt(np.maximum(powers, 0.0))[:, None] * vectors.T
 
 
 class Straight(eqx.Module):
@@ -132,17 +156,29 @@ class Straight(eqx.Module):
         values[np.setdiff1d(np.arange(self.best.size), self.free)] = delay
         return values
 
-    def places(self, values: Float[Array, "p"]) -> Float[Array, "k"]:
-        """w of a machine."""
+    def moved(self, values: Float[Array, "p"]) -> Float[Array, "k"]:
+        """Where a machine is from the best one, in logarithms of what is positive."""
         best, log = jnp.asarray(self.best, jnp.float32), self.logarithmic
         ratio = jnp.where(log, values / jnp.where(log, best, 1.0), 1.0)
-        moved = jnp.where(log, jnp.log(ratio), values - best)
-        return jnp.asarray(self.inverse, jnp.float32) @ moved[np.array(self.free)]
+        return jnp.where(log, jnp.log(ratio), values - best)[np.array(self.free)]
 
 
-def modelled(root: Float[Array, "f f"], w: Float[Array, "k"]) -> Float[Array, ""]:
-    """‖R φ(w)‖², which rises steeply where the model is not trusted."""
+def around(k: int) -> Float[np.ndarray, "k m"]:
+    """Points all around the middle, in pairs."""
+    half = np.random.default_rng(0).standard_normal((k, LOOKS // 2)) * SPREAD
+    return np.concatenate([half, -half], axis=1)
+
+
+def _pieces(points: Float[np.ndarray, "k m"]) -> list[Float[np.ndarray, "k some"]]:
+    return [points[:, first : first + AT_ONCE] for first in range(0, points.shape[1], AT_ONCE)]
+
+
+def features(w: Float[Array, "k"]) -> Float[Array, "f"]:
+    """1, wᵢ, wᵢ² and wᵢ wⱼ."""
     i, j = np.triu_indices(w.size, 1)
-    features = jnp.concatenate([jnp.ones(1), w, w**2, w[i] * w[j]])
-    beyond = jnp.maximum(jnp.abs(w) - TRUSTED, 0.0)
-    return ((root @ features) ** 2).sum() + 10 * (beyond**2).sum()
+    return jnp.concatenate([jnp.ones(1), w, w**2, w[i] * w[j]])
+
+
+def modelled(root: Float[Array, "r f"], w: Float[Array, "k"]) -> Float[Array, ""]:
+    """‖R φ(w)‖²."""
+    return ((root @ features(w)) ** 2).sum()

@@ -5,8 +5,8 @@ which chains do not cross. So every delay has its own coordinates v, around its 
 there (`ridge.py`); v = 0 is the best machine of all delays at once, and their densities are summed at the same v.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,52 +16,66 @@ from jaxtyping import Array, Float
 
 from spota.fit.coordinates import Coordinates
 from spota.fit.estimate import Estimate, Problem
-from spota.fit.quadratic import Likelihood, Straight, modelled
-from spota.fit.ridge import Ridge
+from spota.fit.quadratic import LOOKS, Likelihood, Straight, around, modelled
+from spota.fit.ridge import Ridge, determined
 
 SCALE_PRIOR = 0.5
 """Standard deviation of the logarithm of the noise's scale."""
+TRUSTED = 6.0
+"""Standard deviations up to which the model is believed: a quadratic may fit again where the simulator does not."""
+MOST_DELAYS = 4
+"""Delays that are summed over."""
 
 
 class Around(eqx.Module):
     """Machines with one delay, in coordinates v around the best of them."""
 
-    root: Float[np.ndarray, "f f"]
+    root: Float[np.ndarray, "r f"]
     """R of the quadratic model."""
-    straight: Straight
     ridge: Ridge
     volume: Float[np.ndarray, ""]
     """Of the machines and of the beginnings of segments: what a delay gains where both are known less."""
 
     @staticmethod
-    def of(problem: Problem, found: Estimate, which: int, likelihood: Likelihood, shrink: float) -> "Around":
+    def of(
+        problem: Problem, found: Estimate, which: int, likelihood: Likelihood, shrink: float, tight: np.ndarray
+    ) -> "Around":
         """The machines with that delay, if what the segments say counts `shrink` times as much."""
         free, z = problem.free, found.z[:, which]
-        information = found.information[..., which][np.ix_(free, free)] * shrink
+        information = _information(problem, found, which) * shrink
         factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(int(free.sum())))).T
         straight = Straight.of(problem, z, factor)
-        root = likelihood.quadratic(straight, 0.0 if free.all() else float(z[~free][0]))
-        ridge = Ridge.of(problem, z, straight, information)
-        return Around(root, straight, ridge, np.asarray(likelihood.volume + ridge.volume))
+        delay = 0.0 if free.all() else float(z[~free][0])
+        rough = likelihood.quadratic(tight.size, lambda w: straight.values(w, delay))
+        ridge = Ridge.of(problem, z, straight, rough, information, tight)
+        root = likelihood.fitted(around(tight.size), ridge.values)
+        return Around(root, ridge, np.asarray(likelihood.volume + ridge.volume))
 
-    def z_of(self, v: Float[Array, "k"]) -> Float[Array, "p"]:
-        """All coordinates."""
-        return self.ridge.z_of(v)
+    def parts(self, v: Float[Array, "k"]) -> "Parts":
+        """What the density is made of, by the model."""
+        z, stretch = self.ridge.z_of(v)
+        beyond = jnp.maximum(jnp.abs(v) - TRUSTED, 0.0)
+        misfit = modelled(jnp.asarray(self.root, jnp.float32), v) + 10 * (beyond**2).sum()
+        far = (z[np.array(self.ridge.straight.free)] ** 2).sum()
+        return Parts(z, misfit, far, self.volume + stretch)
 
-    def misfit(self, v: Float[Array, "k"]) -> Float[Array, ""]:
-        """By the model."""
-        w = self.straight.places(self.ridge.coordinates.values(self.z_of(v)))
-        return modelled(jnp.asarray(self.root, jnp.float32), w)
 
-    def far(self, v: Float[Array, "k"]) -> Float[Array, ""]:
-        """Twice the negative log prior."""
-        return (self.z_of(v)[np.array(self.straight.free)] ** 2).sum()
+class Parts(NamedTuple):
+    """What the density of a machine is made of."""
+
+    z: Float[Array, "*n p"]
+    misfit: Float[Array, "*n"]
+    far: Float[Array, "*n"]
+    """Twice the negative log prior."""
+    volume: Float[Array, "*n"]
+    """The logarithm of what a unit of v takes of z."""
 
 
 class Target(eqx.Module):
     """Over u: the coordinates v and, last, the logarithm of the noise's scale, whitened too."""
 
-    delays: tuple[Around, ...]
+    delays: Around
+    """MOST_DELAYS of them in one, so that one program serves all recordings; those that are too many have no volume."""
     count: Float[np.ndarray, ""]
     """Samples that count."""
     middle: Float[np.ndarray, ""]
@@ -70,28 +84,28 @@ class Target(eqx.Module):
     @property
     def size(self) -> int:
         """Coordinates."""
-        return len(self.delays[0].straight.free) + 1
+        return len(self.delays.ridge.straight.free) + 1
 
     def log_scale(self, u: Any) -> Any:
         """Of the noise; its posterior is nearly normal."""
         return self.middle + u / jnp.sqrt(2 * self.count + SCALE_PRIOR**-2)
 
-    def log_densities(
-        self, misfits: Float[Array, "delays"], far: Float[Array, "delays"], scale: Float[Array, ""]
-    ) -> Float[Array, "delays"]:
-        """Of a machine with every delay, from misfits and priors."""
-        volumes = jnp.stack([jnp.asarray(one.volume) for one in self.delays])
-        own = volumes - volumes[0] - 0.5 * misfits * jnp.exp(-2 * scale) - 0.5 * far
-        return own - self.count * scale - 0.5 * (scale / SCALE_PRIOR) ** 2
+    def parts(self, u: Float[Array, "k"]) -> Parts:
+        """Of the machines with every delay."""
+        return jax.vmap(lambda one: one.parts(u[:-1]))(self.delays)
 
-    def model(self, u: Float[Array, "k"]) -> Float[Array, "delays"]:
-        """Log densities by the model."""
-        misfits, far = (jnp.stack([f(one, u[:-1]) for one in self.delays]) for f in (Around.misfit, Around.far))
-        return self.log_densities(misfits, far, self.log_scale(u[-1]))
+    def log_densities(self, parts: Parts, u: Float[Array, "k"]) -> Float[Array, "delays"]:
+        """Of the machines with every delay."""
+        scale = self.log_scale(u[-1])
+        own = parts.volume - self.delays.volume[0] - 0.5 * parts.misfit * jnp.exp(-2 * scale) - 0.5 * parts.far
+        return own - self.count * scale - 0.5 * (scale / SCALE_PRIOR) ** 2
 
     def potential(self, u: Float[Array, "k"]) -> Float[Array, ""]:
         """What NUTS descends."""
-        return -jax.scipy.special.logsumexp(self.model(u))
+        return -jax.scipy.special.logsumexp(self.log_densities(self.parts(u), u))
+
+
+Density = Float[np.ndarray, "draws delays"]
 
 
 @dataclass(frozen=True)
@@ -110,32 +124,44 @@ class Both:
         middle = 0.5 * float(np.log((found.cost[kept[0]] - (z**2).sum()) / count))
         likelihoods = tuple(Likelihood.of(problem, found, int(which)) for which in kept)
         shrink = float(np.exp(-2 * middle))
+        tight = determined(problem, _information(problem, found, int(kept[0])) * shrink)
         pairs = zip(kept, likelihoods, strict=True)
-        delays = tuple(Around.of(problem, found, int(which), one, shrink) for which, one in pairs)
-        return Both(Target(delays, np.asarray(count), np.asarray(middle)), likelihoods)
+        delays = [Around.of(problem, found, int(which), one, shrink, tight) for which, one in pairs]
+        absent = eqx.tree_at(lambda one: one.volume, delays[0], np.asarray(-np.inf))
+        delays += [absent] * (MOST_DELAYS - len(delays))
+        together = jax.tree.map(lambda *leaves: np.stack(leaves), *delays)
+        return Both(Target(together, np.asarray(count), np.asarray(middle)), likelihoods)
 
-    def simulated(
-        self, u: Float[np.ndarray, "draws k"]
-    ) -> tuple[Float[np.ndarray, "draws delays"], Float[np.ndarray, "delays draws p"]]:
-        """Log densities by the simulator, and the coordinates."""
-        v, target = jnp.asarray(u[:, :-1], jnp.float32), self.target
-        z = [np.asarray(jax.vmap(one.z_of)(v), np.float64) for one in target.delays]
-        far = [np.asarray(jax.vmap(one.far)(v), np.float64) for one in target.delays]
-        values = [_values(one.ridge.coordinates, its) for one, its in zip(target.delays, z, strict=True)]
-        misfits = [one.misfit(its) for one, its in zip(self.likelihoods, values, strict=True)]
-        scale = target.log_scale(jnp.asarray(u[:, -1], jnp.float32))
-        misfit, prior = (jnp.asarray(np.stack(x, axis=-1), jnp.float32) for x in (misfits, far))
-        densities = jax.vmap(target.log_densities)(misfit, prior, scale)
-        return np.asarray(densities, np.float64), np.stack(z)
+    def fitted_to(self, u: Float[np.ndarray, "draws k"]) -> "Both":
+        """The model fitted again, to the machines that it has drawn."""
+        some = np.linspace(0, len(u) - 1, LOOKS).round().astype(int)
+        roots = self.target.delays.root.copy()
+        for i, likelihood in enumerate(self.likelihoods):
+            ridge = jax.tree.map(lambda x, i=i: x[i], self.target.delays.ridge)
+            roots[i] = likelihood.fitted(u[some, :-1].T, ridge.values)
+        return replace(self, target=eqx.tree_at(lambda one: one.delays.root, self.target, roots))
 
-    def modelled(self, u: Float[np.ndarray, "draws k"]) -> Float[np.ndarray, "draws delays"]:
-        """Log densities by the model."""
-        return np.asarray(_modelled(self.target, jnp.asarray(u, jnp.float32)), np.float64)
+    def weighed(self, u: Float[np.ndarray, "draws k"]) -> tuple[Density, Density, Float[np.ndarray, "draws delays p"]]:
+        """Log densities by the simulator and by the model, and the coordinates, of every delay that is there."""
+        there = len(self.likelihoods)
+        parts, modelled = _modelled(self.target, jnp.asarray(u, jnp.float32))
+        z = np.asarray(parts.z, np.float64)[:, :there]
+        system = self.likelihoods[0].problem.coordinates
+        misfits = [one.misfit(_values(system, z[:, i])) for i, one in enumerate(self.likelihoods)]
+        scale = np.asarray(self.target.log_scale(u[:, -1]), np.float64)[:, None]
+        off = np.stack(misfits, axis=1) - np.asarray(parts.misfit, np.float64)[:, :there]
+        by_model = np.asarray(modelled, np.float64)[:, :there]
+        return by_model - 0.5 * off * np.exp(-2 * scale), by_model, z
+
+
+def _information(problem: Problem, found: Estimate, which: int) -> Float[np.ndarray, "k k"]:
+    return found.information[..., which][np.ix_(problem.free, problem.free)]
 
 
 @eqx.filter_jit
-def _modelled(target: Target, u: Float[Array, "draws k"]) -> Float[Array, "draws delays"]:
-    return jax.vmap(target.model)(u)
+def _modelled(target: Target, u: Float[Array, "draws k"]) -> tuple[Parts, Float[Array, "draws delays"]]:
+    parts = jax.vmap(target.parts)(u)
+    return parts, jax.vmap(target.log_densities)(parts, u)
 
 
 def _values(coordinates: Coordinates, z: Float[np.ndarray, "draws p"]) -> Float[np.ndarray, "p draws"]:
