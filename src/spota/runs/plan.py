@@ -42,7 +42,7 @@ covers what it cannot find: references of fifty, from a candidate on a plateau, 
 TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/results.md)."""
 HOST_SIZES: dict[str, dict[str, int]] = {
-    "tuned": {"n_c": 80, "n_r": 10, "n_J": 10, "performance_domains": 20000},
+    "tuned": {"n_c": 2 * HOST_DOMAINS, "n_r": 10, "n_J": 10, "performance_domains": 20000},
     "quick": {"n_c": HOST_DOMAINS, "n_r": 10, "n_J": 10, "performance_domains": 8000, "max_iterations": 1, "looks": 2},
     "paper": {},
 }
