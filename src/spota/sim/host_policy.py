@@ -120,7 +120,7 @@ def ready(env: Platform, given: Policy) -> Any:
     return InUnits(function, env.actions) if units == "physical" else function
 
 
-def _traced(env: Platform, function: Callable[..., Any]) -> tuple[Any, str]:
+def _traced(env: Platform, function: Any) -> tuple[Any, str]:
     """The shape of the action if jax follows the observation through the function; else None, and why not.
 
     A network is followed once for all of its kind: that takes as long as hundreds of steps of some machines.
@@ -137,7 +137,7 @@ def _traced_kind(env: Platform, structure: Any, arrays: tuple[Any, ...]) -> tupl
     return _followed(env, jax.tree.unflatten(structure, [jnp.zeros(*array) for array in arrays]))
 
 
-def _followed(env: Platform, function: Callable[..., Any]) -> tuple[Any, str]:
+def _followed(env: Platform, function: Any) -> tuple[Any, str]:
     """Let jax follow; what comes out as a plain array was made without it: a constant, or a random number."""
     plain: list[bool] = []
 
