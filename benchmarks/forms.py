@@ -26,7 +26,7 @@ PRESET, SEED = "quick", 300
 
 def main() -> None:
     env = make("cart-pole")
-    ours = run_of(env, PRESET, POLICY_SEED).policy
+    ours = run_of(env.name, PRESET, POLICY_SEED).policy
     table = Table(title=f"The policy of quick {POLICY_SEED}, assessed with --preset {PRESET} --seed {SEED}")
     for column in ("form", "verdict", "mean gap", "UCBOG", "earns", "references started from", "minutes"):
         table.add_column(column)

@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.timing import best_seconds
+from benchmarks.timing import best_in_turns
 from spota.policies import fnn
 from spota.sim import rollout
 
@@ -23,6 +23,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 MACHINES = (64, 512)
 STEPS = 500
 """Of an episode: as many as the shorter one of the examples has."""
+REPEATS = 10
 
 
 def main() -> None:
@@ -44,8 +45,8 @@ def rates(env, n: int) -> tuple[float, float]:
     domains, keys = env.domain.sample(jax.random.key(0), n), jax.random.split(jax.random.key(1), (n, 1))
     policy = fnn(jax.random.key(2), env)
     act = jax.jit(lambda seen: policy(seen))
-    bare = best_seconds(lambda: bare_loop(env, act, domains), 3, time.process_time)
-    ours = best_seconds(lambda: rollout.returns(env, policy, domains, keys).returns, 3, time.process_time)
+    both = lambda: bare_loop(env, act, domains), lambda: rollout.returns(env, policy, domains, keys).returns
+    bare, ours = best_in_turns(both, REPEATS, time.process_time)
     return n * env.max_steps / bare, n * env.max_steps / ours
 
 

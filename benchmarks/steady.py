@@ -43,7 +43,7 @@ def main(
         table.add_column(column)
     for name in platforms or ("cart-pole",):
         env = make(name)
-        its_policy = run_of(env, "quick", POLICY_SEED).policy if policy is None else find(policy, env)
+        its_policy = run_of(env.name, "quick", POLICY_SEED).policy if policy is None else find(policy, env)
         told = policy or f"quick {POLICY_SEED}"
         best, its = (unseen_returns(env, one)[:SHARED] for one in (best_known(env), its_policy))
         more = f"{(best - its).mean():.1f} ± {(best - its).std() / SHARED**0.5:.1f}"

@@ -6,6 +6,12 @@ domains, and the best of them stands against each. Fresh references start from t
 train on 1000 domains that no run has seen: every policy is compared with them. With a memory (`--recurrent 8`) all of
 them have it: the runs, the longer training and the fresh references. Runs are kept in `runs/truth` and go on where they
 were stopped.
+
+Somebody else's simulator has no gradients to find the best policy with. The MuJoCo Cart-Pole has the physics, the
+signals and the table of ours, so that its longer training and its fresh references are those of ours (`TWINS`); the
+runs, and all returns on unseen domains, are MuJoCo's:
+
+python -m benchmarks truth --platforms examples/mujoco_cart_pole.py:env --seeds 0
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.yardstick import CRASH, WAYS, trained, unseen_returns
+from benchmarks.yardstick import CRASH, UNSEEN, WAYS, trained, unseen_returns
 from spota import policies
 from spota.certify.certificate import Certificate
 from spota.certify.comparison import Solved, compare
@@ -33,9 +39,16 @@ from spota.runs.certifying import run_spota
 from spota.runs.directory import Run
 from spota.runs.plan import Plan, resolve
 from spota.sim.env import Platform
+from spota.sim.host import HostEnv
 
 SEEDS = {"cart-pole": tuple(range(100, 110)), "ball-balancer": (100, 101, 102)}
 """Nobody tuned anything to them."""
+OTHERS = (0, 200, 201)
+"""The seeds of other platforms, where a run takes longer."""
+TWINS = {"mujoco-cart-pole": "cart-pole"}
+"""The platform of ours with the same physics."""
+ON_HOST = 4000
+"""Unseen domains where every step costs."""
 BEST = WAYS[-1]
 """How the policy is trained that is known to be possible."""
 FRESH = {"n_G": 20, "n_r": 50, "n_J": 4, "seed": 9000}
@@ -67,9 +80,10 @@ def main(
     """Both platforms of the paper or those named, with our seeds or others, and with this memory."""
     for name, preset in product(platforms or tuple(SEEDS), presets):
         env = make(name)
-        runs = [run_of(env, preset, seed, memory) for seed in seeds or SEEDS[name]]
-        best = best_known(env, memory)
-        known = [(best, unseen_returns(env, best)), *((run.policy, run.returns) for run in runs)]
+        twin = make(TWINS.get(env.name, env.name))
+        runs = [run_of(name, preset, seed, memory) for seed in seeds or SEEDS.get(name, OTHERS)]
+        best = best_known(twin, memory)
+        known = [(best, _earned(env, best)), *((run.policy, run.returns) for run in runs)]
         champion, most = max(known, key=lambda one: one[1].mean())
         inputs = Architecture(BEST.hidden, **memory).inputs
         table = Table(title=f"{name}, preset {preset}, on {inputs}: the best known policy earns {most.mean():.1f}")
@@ -79,24 +93,29 @@ def main(
         )  # fmt: skip
         for column in columns:
             table.add_column(column, justify="right")
-        fresh = _fresh_references(env, champion)
+        fresh = _fresh_references(twin, champion)
         for run in runs:
-            row = _row(env, run, most, fresh)
+            row = _row(twin, run, most, fresh)
             Console(width=WIDE).print(*row)
             table.add_row(*row)
         Console(width=WIDE).print(table)
 
 
-def run_of(env: Platform, preset: str, seed: int, memory: Memory = NONE) -> Trained:
+def run_of(name: str, preset: str, seed: int, memory: Memory = NONE) -> Trained:
     """One run in its directory, and its policy on the shared unseen domains."""
-    layers = [("the benchmark", {"spota": dict(memory)})]
-    plan: Plan = resolve(None, {"env": env.name, "preset": preset, "seed": seed}, layers)
+    env, layers = make(name), [("the benchmark", {"spota": dict(memory)})]
+    plan: Plan = resolve(None, {"env": name, "preset": preset, "seed": seed}, layers)
     directory = DIRECTORY / f"{env.name}-{preset}-{seed}{_ending(memory)}"
     with Run(directory, plan.table()) as run:
         found = run_spota(plan, env, run)
     Console().print(f"{directory}: {found.certificate.sentence} {found.seconds:.0f} s")
     policy = policies.load(directory / "policy.npz")
-    return Trained(seed, found.certificate, policy, unseen_returns(env, policy), found.seconds)
+    return Trained(seed, found.certificate, policy, _earned(env, policy), found.seconds)
+
+
+def _earned(env: Platform, policy: Any) -> np.ndarray:
+    """Returns on the unseen domains that all policies share."""
+    return unseen_returns(env, policy, ON_HOST if isinstance(env, HostEnv) else UNSEEN)
 
 
 def best_known(env: Platform, memory: Memory = NONE) -> Network:

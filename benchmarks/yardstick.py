@@ -72,11 +72,11 @@ def trained(env: Platform, way: Means, **memory: int) -> tuple[Network, float]:
     return found.policy, time.perf_counter() - began
 
 
-def unseen_returns(env: Platform, policy: Policy) -> np.ndarray:
-    """Returns on the unseen domains that all policies share, one rollout each."""
+def unseen_returns(env: Platform, policy: Policy, n: int = UNSEEN) -> np.ndarray:
+    """Returns on the n unseen domains that all policies share, one rollout each."""
     k_domains, k_rollouts = jax.random.split(jax.random.key(UNSEEN_SEED))
-    keys = jax.random.split(k_rollouts, (UNSEEN, 1))
-    return np.asarray(returns(env, policy, env.domain.sample(k_domains, UNSEEN), keys).returns[:, 0], np.float64)
+    keys = jax.random.split(k_rollouts, (n, 1))
+    return np.asarray(returns(env, policy, env.domain.sample(k_domains, n), keys).returns[:, 0], np.float64)
 
 
 def _figures(theirs: np.ndarray, best: np.ndarray) -> tuple[str, ...]:

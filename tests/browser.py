@@ -5,9 +5,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 PHONE, DESKTOP = (390, 844), (1280, 900)
 PATIENCE = 60_000  # milliseconds that a page may take on a busy machine
@@ -18,7 +21,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 class Visit:
     """An open page, what it wrote to the console, and what it asked for besides itself."""
 
-    page: Page
+    page: "Page"
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
@@ -39,19 +42,19 @@ Visitor = Callable[..., Visit]
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> Iterator["Browser"]:
     """Chromium as the system has it; nothing is downloaded. It ends with the module, and so does its event loop."""
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if path is None:
         pytest.skip("no browser: `make browser` installs Debian's package chromium")
-    with sync_playwright() as playwright:
+    with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=2 * PATIENCE)
         yield chromium
         chromium.close()
 
 
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Visitor]:
+def visit(browser: "Browser") -> Iterator[Visitor]:
     """Open a file as a person would: `visit(path, size=PHONE, color_scheme="dark")`, in the words of playwright."""
     contexts = []
 

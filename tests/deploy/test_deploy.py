@@ -12,9 +12,7 @@ import time
 import urllib.request
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from spota import policies
 from spota.cli import main
@@ -119,6 +117,9 @@ def test_contracts_of_strangers_are_read_or_refused():
 
 
 def write_onnx(path, contract: Contract | None) -> np.ndarray:
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper, numpy_helper
+
     gains = np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32)
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["observation", "gains"], ["action"])],
@@ -135,6 +136,7 @@ def write_onnx(path, contract: Contract | None) -> np.ndarray:
 
 
 def test_an_onnx_file_acts_as_its_graph_says(tmp_path):
+    pytest.importorskip("onnxruntime")
     gains = write_onnx(tmp_path / "p.onnx", Contract.of(BALL))
     act, into = OnnxController(tmp_path / "p.onnx"), np.zeros(2)
     observation = np.random.default_rng(1).normal(size=8)

@@ -1,5 +1,6 @@
 """MuJoCo models: trajectories as our own Cart-Pole has, domains as a recompiled model has them, faults in words."""
 
+import resource
 import sys
 from pathlib import Path
 
@@ -147,6 +148,21 @@ def test_machines_know_nothing_of_the_domains_before_them():
     angles(env, value=2.0)
     np.testing.assert_array_equal(first, angles(env, value=0.5))
     np.testing.assert_array_equal(first[:1], angles(env, n=1, value=0.5))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there can the memory be given back, and looked up")
+def test_machines_that_are_closed_leave_their_memory():
+    env = arm({"value": "body/arm.mass *"})
+
+    def megabytes_after(times):
+        for _ in range(times):
+            machines = env.open({"value": np.ones(256)}, np.arange(256, dtype=np.uint32))
+            machines.step(np.zeros((1, 256)), np.ones(256, bool))
+            machines.close()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+    before = megabytes_after(2)
+    assert megabytes_after(12) < before + 20
 
 
 def test_a_simulation_that_diverges_is_a_failure():

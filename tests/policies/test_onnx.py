@@ -5,9 +5,13 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
 import onnx
 import onnxruntime
-import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from point_mass import PointMass

@@ -7,8 +7,11 @@ import pytest
 
 from spota.envs import make
 from spota.polopt.analytic import Analytic
+from spota.polopt.polished import Polished
+from spota.polopt.ppo import PPO
 from spota.polopt.rows import all_rows
 from spota.polopt.smoothing import smoothed
+from spota.polopt.surrogate import Surrogate
 from spota.sim.domain import DomainDistribution, Empirical, Parameter
 from spota.sim.marginals import Bernoulli, Constant, Integers, NumPyro, TruncatedNormal, Uniform
 
@@ -39,6 +42,15 @@ def test_a_width_of_zero_moves_nothing():
     rows, near = moved(TABLE, 5, 0.0, rollouts=10)
     for name in rows.domains:
         np.testing.assert_array_equal(near.domains[name], rows.domains[name])
+
+
+@pytest.mark.parametrize(("n", "moves"), [(99, True), (100, False)])
+def test_a_hundred_domains_need_no_kernel(n, moves):
+    domains = TABLE.sample(KEY, n)
+    tried, _ = PPO(smoothing=1.0).tried(make("cart-pole"), domains, KEY, 1)
+    assert np.array_equal(tried.domains["pole_mass"], domains["pole_mass"]) != moves
+    for kind in (Analytic, PPO, Surrogate, Polished):
+        assert kind(smoothing=0.5).width(n) == (0.5 if moves else 0.0)
 
 
 def test_every_smoothed_domain_of_a_platform_is_a_domain_of_it():

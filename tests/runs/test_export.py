@@ -7,8 +7,13 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-import onnxruntime
 import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("cryptography")
+
+import onnxruntime
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

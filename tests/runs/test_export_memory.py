@@ -6,9 +6,13 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
 import onnx
 import onnxruntime
-import pytest
 
 from flipping import missed
 from point_mass import PointMass

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,6 +63,23 @@ def test_what_runs_in_jax_stays_there_and_gets_its_units():
     assert not isinstance(volts, HostPolicy)
     seen = jnp.ones((2, 3))
     np.testing.assert_allclose(volts(seen), compiled(seen), rtol=1e-6)
+
+
+def test_networks_of_one_kind_are_followed_by_jax_once():
+    followed = []
+
+    class Linear(eqx.Module):
+        gains: jax.Array
+
+        def __call__(self, observation):
+            followed.append(self.gains.shape)
+            return jnp.tensordot(self.gains, observation, 1)
+
+    for scale in (1.0, 2.0):
+        ready(HOST, Linear(jnp.asarray(scale * GAINS)))
+    assert followed == [(1, 2)]
+    with pytest.raises(ValueError, match="shape"):  # another kind
+        ready(HOST, Linear(jnp.ones((3, 2))))
 
 
 def test_one_by_one_where_side_by_side_would_mix_rollouts():

@@ -52,12 +52,13 @@ FROM_CONTROLLER = ("cart-pole-swing-up", "qube", "qube-swing-up")
 """Platforms that a training starts on from an imitation of their controller unless told otherwise."""
 
 
-HOST_REFERENCE: dict[str, Any] = {"iterations": 40, "smoothing": 0.0, "restart": True, "polish_rows": 16}
+HOST_REFERENCE: dict[str, Any] = {
+    "iterations": 40, "rollouts": 2, "smoothing": 0.0, "restart": True, "polish_rows": 16,
+}  # fmt: skip
 """A reference on a host environment, where steps cost: it starts from a trained policy."""
-HOST_ROLLOUTS = 2
-"""Rollouts a domain and update there, of the default solver: more domains teach more than more rollouts."""
-HOST_DOMAINS = 40
-"""Domains of a candidate there."""
+HOST_DOMAINS = 100
+"""Domains of a candidate there, with one rollout each in an update: as many as need no kernel around them. A candidate
+of 40, with a kernel and two rollouts each, earned 2388 on unseen Cart-Poles, and one of 100 earned 2416."""
 CANDIDATE_ROWS = 48
 """Imagined rollouts in an update of a candidate, whose domains differ more than those of a reference."""
 HOST_RATE = 1e-3
@@ -113,7 +114,7 @@ def reference_solver(env: Platform) -> Analytic | Polished:
 def default_solver(env: Platform) -> Analytic | Polished:
     """The solver for a platform unless told otherwise: gradients through the simulator, or through a learned model."""
     if isinstance(env, HostEnv):
-        return tuned_ppo(Polished, env, rollouts=HOST_ROLLOUTS, polish_rows=CANDIDATE_ROWS)
+        return tuned_ppo(Polished, env, rollouts=1, polish_rows=CANDIDATE_ROWS)
     return SETTINGS.get(env.name, Analytic())
 
 

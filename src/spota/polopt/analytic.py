@@ -17,16 +17,13 @@ from jaxtyping import Array, Float, Key
 from spota.polopt.checks import at_least_one, positive
 from spota.polopt.optimizer import Optimizer
 from spota.polopt.rows import Rows, all_rows, mean_over_devices, my_share
-from spota.polopt.smoothing import smoothed
+from spota.polopt.smoothing import smoothed, width_for
 from spota.polopt.soap import scale_by_soap
 from spota.polopt.way_back import passed
 from spota.sim import randomness, rollout
 from spota.sim.acting import acting_with
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env, Policy
-
-FEW = 100
-"""Domains below which a policy learns the points instead of the distribution; above, a kernel only makes it harder."""
 
 MANY = 2000
 """Domains that an evaluation takes at most: more of them cost more than the updates, and tell hardly more."""
@@ -93,7 +90,7 @@ class Analytic(Optimizer):
 
     def width(self, n: int) -> float:
         """Of the kernel around each of n domains."""
-        return self.smoothing if n < FEW else 0.0
+        return width_for(n, self.smoothing)
 
     def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> AnalyticState:
         """An optimizer without memory."""

@@ -23,9 +23,9 @@ from spota.polopt.gae import advantages
 from spota.polopt.mesh import on_shards
 from spota.polopt.optimizer import Optimizer, refuse_memory
 from spota.polopt.rows import AXIS, Rows, all_rows, my_share, sum_over_devices
-from spota.polopt.smoothing import smoothed
+from spota.polopt.smoothing import smoothed, width_for
 from spota.sim.acting import remembers
-from spota.sim.domain import Domains
+from spota.sim.domain import Domains, count
 from spota.sim.env import Platform
 from spota.sim.host import HostEnv
 from spota.sim.rollout import pure
@@ -97,7 +97,8 @@ class PPO(Optimizer):
     clip_norm: float = 0.5
     """Longer gradients are shortened to this length."""
     smoothing: float = 0.0
-    """Width of a kernel around each training domain, in standard deviations of ν; 0 trains on the domains alone."""
+    """Width of a kernel around each training domain, in standard deviations of ν, if these are fewer than a hundred; 0
+    trains on the domains alone."""
     evaluate_every: int = 1
     evaluation_rollouts: int = 10
     fresh_domains: bool = False
@@ -118,9 +119,8 @@ class PPO(Optimizer):
         return self.rollouts * n, self.evaluation_rollouts * n
 
     def width(self, n: int) -> float:
-        """Of the kernel around each domain, however many there are."""
-        del n
-        return self.smoothing
+        """Of the kernel around each of n domains."""
+        return width_for(n, self.smoothing)
 
     def check(self, env: Platform):
         """Refuse an environment whose steps the minibatches do not divide."""
@@ -150,7 +150,8 @@ class PPO(Optimizer):
     def tried(self, env: Platform, domains: Domains, key: Key[Array, ""], rollouts: int) -> tuple[Rows, Key[Array, ""]]:
         """What an update runs, so many rollouts a domain, and the key that is left to learn."""
         k_rows, k_smooth, k_learn = jax.random.split(key, 3)
-        return smoothed(k_smooth, env.domain, all_rows(domains, k_rows, rollouts), self.smoothing), k_learn
+        rows = all_rows(domains, k_rows, rollouts)
+        return smoothed(k_smooth, env.domain, rows, self.width(count(domains))), k_learn
 
     def learn(self, env: Platform, rows: Rows, key: Key[Array, ""], state: PPOState) -> tuple[PPOState, dict]:
         """Collect these rows, each device its share, then several passes of minibatch updates."""

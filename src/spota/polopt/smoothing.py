@@ -14,6 +14,15 @@ from spota.polopt.rows import Rows
 from spota.sim.domain import DomainDistribution
 from spota.sim.marginals import Bernoulli, Constant, Integers, Marginal, NumPyro, Observed
 
+FEW = 100
+"""Domains below which a policy learns the points instead of the distribution. Above, a kernel only makes it harder:
+what is trained on is spread more widely than what the policy will meet."""
+
+
+def width_for(n: int, width: float) -> float:
+    """Of the kernel around each of n domains, if that is what a few of them want."""
+    return width if n < FEW else 0.0
+
 
 def smoothed(key: Key[Array, ""], table: DomainDistribution, rows: Rows, width: float) -> Rows:
     """Move every parameter of every row by `width` of its standard deviations in ν, within its support."""

@@ -24,8 +24,8 @@ from spota.polopt.optimizer import Optimizer
 from spota.polopt.polynomials import Terms, terms
 from spota.polopt.reward_net import RewardNet, fit, new_net
 from spota.polopt.rows import Rows, all_rows, mean_over_devices, my_share
-from spota.polopt.smoothing import smoothed
-from spota.sim.domain import Domains
+from spota.polopt.smoothing import smoothed, width_for
+from spota.sim.domain import Domains, count
 from spota.sim.env import Platform
 from spota.sim.host import HostEnv
 from spota.sim.host_groups import group_steps
@@ -68,7 +68,8 @@ class Surrogate(Optimizer):
     barrier: float = 30.0
     """What it costs in a step to be as far outside of what was seen as that is wide, in largest rewards."""
     smoothing: float = 0.0
-    """Width of a kernel around each training domain, in standard deviations of ν; 0 trains on the domains alone."""
+    """Width of a kernel around each training domain, in standard deviations of ν, if these are fewer than a hundred; 0
+    trains on the domains alone."""
     evaluate_every: int = 1
     evaluation_rollouts: int = 10
     fresh_domains: bool = False
@@ -87,9 +88,8 @@ class Surrogate(Optimizer):
         return self.rollouts * n, self.evaluation_rollouts * n
 
     def width(self, n: int) -> float:
-        """Of the kernel around each domain, however many there are."""
-        del n
-        return self.smoothing
+        """Of the kernel around each of n domains."""
+        return width_for(n, self.smoothing)
 
     def begin(self, key: Key[Array, ""], env: Platform, policy: Any) -> SurrogateState:
         """Nothing is known yet."""
@@ -177,7 +177,7 @@ def _rows(
     def one(key, own):
         k_rows, k_smooth, k_learn = jax.random.split(key, 3)
         rows = all_rows(own, k_rows, surrogate.rollouts)
-        return smoothed(k_smooth, env.domain, rows, surrogate.smoothing), k_learn
+        return smoothed(k_smooth, env.domain, rows, surrogate.width(count(own))), k_learn
 
     return jax.vmap(one)(keys, domains)
 

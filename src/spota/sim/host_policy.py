@@ -4,10 +4,12 @@ A function in NumPy is tried once, on a few observations: whether it takes many 
 whether it gives the same answer twice. What it returns is checked in the words of whoever wrote it.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +21,8 @@ from spota.sim.env import Platform, Policy, Signal
 from spota.text import check_choice
 
 Units = Literal["normalised", "physical"]
+KINDS = 64
+"""Kinds of networks of which it is remembered what jax makes of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +120,25 @@ def ready(env: Platform, given: Policy) -> Any:
     return InUnits(function, env.actions) if units == "physical" else function
 
 
-def _traced(env: Platform, function: Callable[..., Any]) -> tuple[Any, str]:
+def _traced(env: Platform, function: Any) -> tuple[Any, str]:
     """The shape of the action if jax follows the observation through the function; else None, and why not.
 
-    What comes out as a plain array was made without it: a constant, or a random number.
+    A network is followed once for all of its kind: that takes as long as hundreds of steps of some machines.
     """
+    leaves, structure = jax.tree.flatten(function)
+    if isinstance(function, eqx.Module) and all(isinstance(leaf, jax.Array) for leaf in leaves):
+        return _traced_kind(env, structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
+    return _followed(env, function)
+
+
+@functools.lru_cache(maxsize=KINDS)
+def _traced_kind(env: Platform, structure: Any, arrays: tuple[Any, ...]) -> tuple[Any, str]:
+    """The same for a module whose numbers do not matter."""
+    return _followed(env, jax.tree.unflatten(structure, [jnp.zeros(*array) for array in arrays]))
+
+
+def _followed(env: Platform, function: Any) -> tuple[Any, str]:
+    """Let jax follow; what comes out as a plain array was made without it: a constant, or a random number."""
     plain: list[bool] = []
 
     def watched(observation: Any) -> Any:

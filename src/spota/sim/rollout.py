@@ -74,7 +74,8 @@ def returns(env: Platform, policy: Policy, domains: Domains, keys: Key[Array, "n
     n, m = keys.shape
     rows = repeat(domains, m), randomness.reshaped(keys, -1)
     if isinstance(env, HostEnv):
-        one, grouped, own = alone(policy), {name: x[None] for name, x in rows[0].items()}, rows[1][None]
+        grouped = {name: np.asarray(column)[None] for name, column in rows[0].items()}  # a view, where jax compiles
+        one, own = alone(policy), rows[1][None]
         total, survived = (x[0] for x in host_groups.group_returns(env, acting_with, one, grouped, own))
     else:
         run: Callable = _returns_by_steps if isinstance(policy, HostPolicy) else _compiled_returns
