@@ -91,7 +91,7 @@ def sample(
     first = 0.5 * jax.random.normal(k_start, (CHAINS, both.target.size))
     rough, _, _ = map(np.asarray, _chains(both.target, first, k_rough, warm_up, draws))
     both = both.fitted_to(rough.reshape(-1, rough.shape[-1]))
-    u, divergences, steps = map(np.asarray, _chains(both.target, rough[:, -1], k_chains, warm_up, draws))
+    u, divergences, steps = map(np.asarray, _chains(both.target, jnp.asarray(rough[:, -1]), k_chains, warm_up, draws))
     flat = u.reshape(-1, u.shape[-1])
     chosen, z, agreement = weighed(k_again, k_delays, both, flat)
     r_hat, effective = _convergence(u)
@@ -132,7 +132,8 @@ def weighed(
 ) -> tuple[Int[np.ndarray, "draws"], Float[np.ndarray, "draws p"], float]:
     """Draws that are drawn again as the simulator weighs them, their coordinates, and the share that counts."""
     exact, modelled, z = both.weighed(u)
-    log = scipy.special.logsumexp(exact, axis=1) - scipy.special.logsumexp(modelled, axis=1)
+    by_simulator, by_model = (np.asarray(scipy.special.logsumexp(x, axis=1)) for x in (exact, modelled))
+    log = by_simulator - by_model
     weights = np.exp(log - log.max())
     weights = np.minimum(weights, weights.mean() * np.sqrt(weights.size))  # truncated: no draw outweighs the rest
     weights /= weights.sum()

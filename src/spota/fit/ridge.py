@@ -93,7 +93,7 @@ class Ridge(eqx.Module):
         moved = self.straight.moved(self.coordinates.values(loose))
         x, limit = moved + along @ moved, FARTHEST * jnp.sqrt((near**2).sum(axis=1)) + 1e-12
         for _ in range(CORRECTIONS):
-            x = x - limit * jnp.tanh(off @ features(self.straight.inverse @ x) / limit)
+            x = x - limit * jnp.tanh(off @ features(jnp.asarray(self.straight.inverse, jnp.float32) @ x) / limit)
         stretch = jnp.where(self.tight, self.stretch.at(x), 0.0)
         beside = self.scores.at(x) + jnp.exp(stretch) * (near @ v)
         return best.at[free].set(jnp.where(self.tight, beside, loose[free])), stretch.sum()
@@ -151,7 +151,7 @@ def _back(coordinates: Scores, straight: Straight, z: Float[np.ndarray, "p"]) ->
         values = scipy.interpolate.PchipInterpolator(GRID, coordinates.curves.values[j])(fine)
         x = np.log(values / straight.best[j]) if straight.logarithmic[j] else values - straight.best[j]
         ends = np.interp([min(-SCORED, z[j] - 0.3), max(SCORED, z[j] + 0.3)], fine, x)
-        grids.append(np.linspace(*ends, POINTS))
+        grids.append(np.linspace(ends[0], ends[1], POINTS))
         scores.append(np.interp(grids[-1], x, fine))
         slopes.append(np.log(np.gradient(scores[-1], grids[-1])))
     grid = np.stack(grids)

@@ -57,7 +57,7 @@ class Around(eqx.Module):
         beyond = jnp.maximum(jnp.abs(v) - TRUSTED, 0.0)
         misfit = modelled(jnp.asarray(self.root, jnp.float32), v) + 10 * (beyond**2).sum()
         far = (z[np.array(self.ridge.straight.free)] ** 2).sum()
-        return Parts(z, misfit, far, self.volume + stretch)
+        return Parts(z, misfit, far, jnp.asarray(self.volume) + stretch)
 
 
 class Parts(NamedTuple):
