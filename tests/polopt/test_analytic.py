@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
+from one_device import on_one_device
 
 from point_mass import PointMass, PointMassState
 from spota.envs.cart_pole import CartPole
@@ -119,14 +120,34 @@ def test_a_horizon_changes_the_gradient_and_not_the_loss(rows):
     assert float(jnp.linalg.norm(ravel_pytree(flat)[0])) < 0.9 * float(jnp.linalg.norm(ravel_pytree(steep)[0]))
 
 
-def test_outliers_change_the_gradient_and_not_the_loss(rows):
-    (plain, steep), (same, far), (cut, flat) = (
-        eqx.filter_jit(jax.value_and_grad(replace(SOLVER, outlier=outlier).loss))(policy(), ENV, rows)
-        for outlier in (None, 1e6, 0.5)
+def test_cuts_change_the_gradient_and_not_the_loss(rows):
+    (plain, steep), (same, far), (less, flat) = (
+        eqx.filter_jit(jax.value_and_grad(replace(SOLVER, cut=cut).loss))(policy(), ENV, rows)
+        for cut in (None, 1e6, 0.5)
     )
-    assert [float(same), float(cut)] == pytest.approx([float(plain)] * 2, rel=1e-6)
+    assert [float(same), float(less)] == pytest.approx([float(plain)] * 2, rel=1e-6)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-5), steep, far)
     assert float(jnp.linalg.norm(ravel_pytree(flat)[0])) < 0.9 * float(jnp.linalg.norm(ravel_pytree(steep)[0]))
+
+
+def slope(solver: Analytic, push, env: Env, rows: Rows):
+    """As inside an update."""
+    return on_one_device(lambda p: solver.slope(p, env, rows))(push)
+
+
+def test_a_generous_bound_on_outliers_leaves_the_gradient_as_it_is(rows):
+    plain, bounded = (slope(replace(SOLVER, outlier=outlier), policy(), ENV, rows) for outlier in (None, 1e6))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6), plain, bounded)
+
+
+def test_a_rollout_counts_for_at_most_some_times_the_median():
+    def found(*mass: float) -> float:
+        rows = Rows({"mass": jnp.asarray(mass)}, jax.random.split(jax.random.key(0), len(mass)))
+        return float(slope(Analytic(outlier=1.5), Push(jnp.array(0.1)), Coasting(), rows)[1].action)
+
+    unit = found(1.0)  # the gradient of a rollout is inversely proportional to its mass
+    want = np.mean([1.5 / 0.8, 1.5 / 0.8, 1 / 0.8, 1 / 1.0, 1 / 1.25])
+    assert found(0.01, 0.5, 0.8, 1.0, 1.25) == pytest.approx(want * unit, rel=1e-4)
 
 
 def test_without_barrier_the_loss_is_minus_the_mean_return_a_step(rows):

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
+from one_device import on_one_device
 
 from point_mass import PointMass, PointMassState
 from spota.envs import make
@@ -90,6 +92,16 @@ def test_gradients_through_time_equal_finite_differences(architecture):
         unit, h = direction / jnp.linalg.norm(direction), 0.02
         slope = (float(loss(theta + h * unit)) - float(loss(theta - h * unit))) / (2 * h)
         assert slope == pytest.approx(float(gradient @ unit), abs=0.03 * size)
+
+
+def test_a_generous_bound_on_outliers_leaves_a_gradient_through_memory_as_it_is():
+    env = PointMass()
+    rows = all_rows(env.domain.sample(jax.random.key(1), 3), jax.random.key(2), 4)
+    policy = new_network(jax.random.key(0), env, Architecture((4,), 3))
+    policy = jax.tree.map(lambda x: x + 0.2, policy)
+    solvers = [Analytic(outlier=outlier, horizon=8) for outlier in (None, 1e6)]
+    plain, bounded = (on_one_device(lambda p, s=solver: s.slope(p, env, rows))(policy) for solver in solvers)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6), plain, bounded)
 
 
 def test_who_cannot_train_memory_says_so():

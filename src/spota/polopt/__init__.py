@@ -21,7 +21,7 @@ SETTINGS = {
     ),
     "qube": Analytic(iterations=100, learning_rate=5e-3, smoothing=1.0),
     "qube-swing-up": Analytic(
-        iterations=100, learning_rate=5e-3, rows=200, horizon=400, outlier=100.0, barrier=1000.0, smoothing=1.0
+        iterations=100, learning_rate=5e-3, rows=200, horizon=400, outlier=5.0, barrier=1000.0, smoothing=1.0
     ),
 }
 """On a swing-up a gradient looks a fraction of a second ahead: through thousands of steps it is as chaotic as the
@@ -42,7 +42,7 @@ PPO_SETTINGS: dict[str, dict[str, Any]] = {
     "qube-swing-up": PPO_SWING_UP,
 }  # fmt: skip
 """A slow ball needs advantages that look further ahead, and more exploration."""
-REFERENCE = Analytic(iterations=180, rows=20, outlier=100.0)
+REFERENCE = Analytic(iterations=180, rows=20, cut=100.0)
 """Few rows and many updates: half of the cost of fifty rows, and references gain as much. With so few, one machine that
 is about to fail decides where all go, unless its gradient is cut (docs/results.md)."""
 

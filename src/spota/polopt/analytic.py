@@ -16,12 +16,12 @@ from jaxtyping import Array, Float, Key
 
 from spota.polopt.checks import at_least_one, positive
 from spota.polopt.optimizer import Optimizer
-from spota.polopt.rows import Rows, all_rows, mean_over_devices, my_share
+from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
 from spota.polopt.smoothing import smoothed, width_for
 from spota.polopt.soap import scale_by_soap
 from spota.polopt.way_back import passed
 from spota.sim import randomness, rollout
-from spota.sim.acting import acting_with
+from spota.sim.acting import Act, acting_with, stepping
 from spota.sim.domain import Domains, count
 from spota.sim.env import Env, Policy
 
@@ -55,6 +55,9 @@ class Analytic(Optimizer):
     horizon: int | None = None
     """Steps that a gradient looks ahead, with weights that fall exponentially; None: to the end."""
     outlier: float | None = None
+    """Rollouts whose gradient is more than so many times the median's are shortened to that; None: none is. It takes
+    almost twice the time."""
+    cut: float | None = None
     """On the way back a rollout's gradient is cut where it is more than so many times as large as those of the others
     usually are, see `polopt.way_back`; None: nowhere."""
     barrier: float = 100.0
@@ -73,7 +76,8 @@ class Analytic(Optimizer):
     def __post_init__(self):
         """Refuse settings that cannot work."""
         at_least_one(self, "iterations", "warm_up", "rows", "rollouts", "evaluate_every", "evaluation_rows")
-        positive(self, "learning_rate", "clip_norm", *(() if self.outlier is None else ("outlier",)))
+        positive(self, "learning_rate", "clip_norm")
+        positive(self, *(name for name in ("outlier", "cut") if getattr(self, name) is not None))
         if self.horizon is not None:
             at_least_one(self, "horizon")
         if not (self.barrier >= 0 and self.smoothing >= 0):
@@ -104,7 +108,7 @@ class Analytic(Optimizer):
         k_choose, k_rows, k_smooth = jax.random.split(key, 3)
         rows = all_rows(self._chosen(k_choose, domains), k_rows, self._each(self.rows, count(domains)))
         rows = my_share(smoothed(k_smooth, env.domain, rows, self.width(count(domains))))
-        value, gradient = mean_over_devices(jax.value_and_grad(self.loss)(state.policy, env, rows))
+        value, gradient = mean_over_devices(self.slope(state.policy, env, rows))
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(norm)
         step, memory = self.optimizer().update(gradient, state.memory, state.policy)
@@ -123,24 +127,39 @@ class Analytic(Optimizer):
         """The current policy."""
         return state.policy
 
+    def slope(self, policy: Policy, env: Env, rows: Rows) -> tuple[Float[Array, ""], Any]:
+        """The loss of these rows and its gradient, in which no rollout counts for more than `outlier` others."""
+        if self.outlier is None:
+            return jax.value_and_grad(self.loss)(policy, env, rows)
+        still = jnp.zeros((env.max_steps, len(env.actions), rows.keys.shape[0]))
+        (value, seen), pull = jax.value_and_grad(self._nudged, argnums=3, has_aux=True)(policy, env, rows, still)
+        return value, _through_actions(policy, seen, _shortened(pull, self.outlier), self.horizon)
+
     def loss(self, policy: Policy, env: Env, rows: Rows) -> Float[Array, ""]:
         """Minus the mean return with barrier, a step."""
+        return self._nudged(policy, env, rows, None)[0]
+
+    def _nudged(
+        self, policy: Policy, env: Env, rows: Rows, nudges: Float[Array, "T a n"] | None
+    ) -> tuple[Float[Array, ""], Float[Array, "T d n"] | None]:
+        """The loss if something is added to every action, and what the policy saw."""
         words, act = randomness.words(rows.keys), acting_with(policy)
         begin = rollout.begin(env, act, rows.domains, rows.keys)
         free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
 
         @partial(jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names(*rollout.KEPT))
-        def step(carry, t):
-            world, total = carry
-            world = passed(world, self.horizon, self.outlier)
-            world, now = rollout.advance(env, act, rows.domains, words, t, world)
+        def step(carry, now):
+            (world, total), (t, nudge) = carry, now
+            nudged = act if nudge is None else _with_nudge(act, nudge)
+            world, step = rollout.advance(env, nudged, rows.domains, words, t, passed(world, self.horizon, self.cut))
             danger = rollout.danger(env, world.state, rows.domains)
             near = sum(jnp.maximum(d - f, 0.0) ** 2 for d, f in zip(danger, free, strict=True))
-            return (world, total + now.reward - jnp.where(now.alive, self.barrier * near, 0.0)), None
+            total += step.reward - jnp.where(step.alive, self.barrier * near, 0.0)
+            return (world, total), None if nudge is None else step.observation
 
         start = begin, jnp.zeros(rows.keys.shape)
-        (_, total), _ = jax.lax.scan(step, start, jnp.arange(env.max_steps))
-        return -total.mean() / env.max_steps
+        (_, total), seen = jax.lax.scan(step, start, (jnp.arange(env.max_steps), nudges))
+        return -total.mean() / env.max_steps, seen
 
     def step_size(self, update: Any) -> Float[Array, ""]:
         """A rise over the warm-up, times a cosine over all updates; they count from 0."""
@@ -152,3 +171,43 @@ class Analytic(Optimizer):
         return optax.chain(
             optax.clip_by_global_norm(self.clip_norm), scale_by_soap(), optax.scale_by_learning_rate(self.step_size)
         )
+
+
+def _shortened(pull: Float[Array, "T a n"], outlier: float) -> Float[Array, "T a n"]:
+    """Rollouts whose pull on their actions is larger than `outlier` times the median over all devices, cut to that.
+
+    One that is not finite is left out.
+    """
+    length = jnp.sqrt((pull**2).sum(axis=(0, 1)))
+    most = outlier * jnp.nanmedian(jax.lax.all_gather(length, AXIS, tiled=True))
+    share = jnp.where(length > most, most / length, 1.0)[None, None]
+    return jnp.where(jnp.isfinite(length)[None, None], share * pull, 0.0)
+
+
+def _with_nudge(act: Act, nudge: Float[Array, "a n"]) -> Act:
+    """The same with something added to the action, of which the policy's memory does not hear."""
+
+    def choose(key, t, memory, observation):
+        memory, action = act.choose(key, t, memory, observation)
+        return memory, action + nudge
+
+    return Act(act.start, choose)
+
+
+def _through_actions(
+    policy: Policy, seen: Float[Array, "T d n"], pull: Float[Array, "T a n"], horizon: int | None
+) -> Any:
+    """The gradient of the policy's parameters from that of its actions, on what it saw."""
+
+    def pulled(policy):
+        start, step = stepping(policy)
+
+        def pulled_step(carry, now):
+            (memory, total), (observation, pull) = carry, now
+            memory, action = step(passed(memory, horizon, None), observation)
+            return (memory, total + (pull * action).sum()), None
+
+        begin = start(seen.shape[-1]), jnp.zeros(())
+        return jax.lax.scan(pulled_step, begin, (jax.lax.stop_gradient(seen), pull))[0][1]
+
+    return jax.grad(pulled)(policy)

@@ -17,41 +17,41 @@ from jaxtyping import Array, Float, PyTree
 from spota.polopt.rows import Tree
 
 
-def passed(numbers: Tree, horizon: int | None, outlier: float | None) -> Tree:
+def passed(numbers: Tree, horizon: int | None, cut: float | None) -> Tree:
     """The same numbers, whose last axis is over rollouts; a gradient that passes here on its way back is changed.
 
-    It keeps 1 − 1/horizon of its size, nearly (None: all of it), and none of its numbers is larger than `outlier` times
+    It keeps 1 − 1/horizon of its size, nearly (None: all of it), and none of its numbers is larger than `cut` times
     their usual size over the rollouts of a device (None: as large as it is); one that is not finite is left out then.
     """
-    if horizon is None and outlier is None:
+    if horizon is None and cut is None:
         return numbers
     inexact, others = eqx.partition(numbers, eqx.is_inexact_array)
     share = 1.0 if horizon is None else math.exp(-1 / horizon)
-    return eqx.combine(_passed(inexact, share, outlier), others)
+    return eqx.combine(_passed(inexact, share, cut), others)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _passed(numbers: PyTree, share: float, outlier: float | None) -> PyTree:
-    del share, outlier
+def _passed(numbers: PyTree, share: float, cut: float | None) -> PyTree:
+    del share, cut
     return numbers
 
 
-def _forward(numbers: PyTree, share: float, outlier: float | None) -> tuple[PyTree, None]:
-    del share, outlier
+def _forward(numbers: PyTree, share: float, cut: float | None) -> tuple[PyTree, None]:
+    del share, cut
     return numbers, None
 
 
-def _backward(share: float, outlier: float | None, _: None, gradient: PyTree) -> tuple[PyTree]:
-    return (jax.tree.map(lambda g: share * (g if outlier is None else _cut(g, outlier)), gradient),)
+def _backward(share: float, cut: float | None, _: None, gradient: PyTree) -> tuple[PyTree]:
+    return (jax.tree.map(lambda g: share * (g if cut is None else _clipped(g, cut)), gradient),)
 
 
-def _cut(gradient: Float[Array, "*channels n"], outlier: float) -> Float[Array, "*channels n"]:
-    """Each number, at most `outlier` times the geometric mean of those that are neither zero nor infinite."""
+def _clipped(gradient: Float[Array, "*channels n"], cut: float) -> Float[Array, "*channels n"]:
+    """Each number, at most `cut` times the geometric mean of those that are neither zero nor infinite."""
     size = jnp.abs(gradient)
     counts = jnp.isfinite(size) & (size > 0)
     logarithms = jnp.where(counts, jnp.log(jnp.where(counts, size, 1.0)), 0.0)
     usual = jnp.exp(logarithms.sum(-1, keepdims=True) / jnp.maximum(counts.sum(-1, keepdims=True), 1))
-    return jnp.where(jnp.isfinite(gradient), jnp.clip(gradient, -outlier * usual, outlier * usual), 0.0)
+    return jnp.where(jnp.isfinite(gradient), jnp.clip(gradient, -cut * usual, cut * usual), 0.0)
 
 
 _passed.defvjp(_forward, _backward)
