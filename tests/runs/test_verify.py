@@ -100,6 +100,12 @@ def test_certificates_by_older_rules_are_not_computed_again(run):
     ]
 
 
+@pytest.mark.parametrize("document", [{}, {"format": "3"}, {"format": [4]}])
+def test_a_certificate_that_is_none_is_told_and_nothing_breaks(run, document):
+    edit_block(run, "iteration-01/certificate", lambda arrays: {**arrays, "json": np.array(json.dumps(document))})
+    assert not verify(run).intact
+
+
 def double(name: str) -> Callable[[dict], dict]:
     return lambda arrays: {**arrays, name: 2 * arrays[name]}
 

@@ -16,11 +16,11 @@ import numpy as np
 from spota import policies
 from spota.certify.algorithm import spota
 from spota.certify.assessment import assess_policy
-from spota.certify.certificate import FORMAT, Certificate, differing, table_sha256
+from spota.certify.certificate import FORMAT, OLDER, Certificate, differing, table_sha256
 from spota.certify.procedure import Memo
 from spota.certify.verdict import challenged
 from spota.files.blocks import Arrays, content_sha256, read_block, to_arrays
-from spota.files.documents import parse_json, read_json
+from spota.files.documents import check_format, parse_json, read_json
 from spota.policies import fingerprint
 from spota.runs import config, plan
 from spota.runs.directory import AS_MADE, CONFIG, edited_config, fingerprint_of
@@ -231,7 +231,8 @@ def _compute_again(directory: Path, blocks: Mapping[str, Arrays], found: Verific
 
 
 def _refuse_older_rules(blocks: Mapping[str, Arrays]) -> None:
-    formats = {parse_json(str(arrays["json"]), name)["format"] for name, arrays in blocks.items() if "json" in arrays}
+    written = {name: parse_json(str(arrays["json"]), name) for name, arrays in blocks.items() if "json" in arrays}
+    formats = {check_format(one, (*OLDER, FORMAT), "certificate", name) for name, one in written.items()}
     if older := formats - {FORMAT}:
         raise ValueError(
             f"they have format {min(older)}, and this version, which writes format {FORMAT}, computes bounds by other "
