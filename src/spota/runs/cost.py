@@ -91,7 +91,7 @@ def learning(plan: Plan, env: HostEnv) -> tuple[float, float]:
     one = learning_seconds(plan.candidate, env, s.trainings, s.n_c, s.hidden)
     each = learning_seconds(plan.reference, env, s.n_G, s.n_r, s.hidden) / s.n_G
     first, *later = (each * (s.joining(k) + s.effort_factor * s.trained_longer(k)) for k in range(1, s.looks + 1))
-    return one + first, sum(later)
+    return one + first, sum(later, start=0.0)
 
 
 def passes(plan: Plan) -> Iterator[Pass]:
