@@ -1,5 +1,6 @@
 """What is checked of every solver: its settings, and the kind of what it returns."""
 
+from dataclasses import fields
 from typing import Any
 
 import jax
@@ -15,14 +16,20 @@ def at_least_one(settings: Any, *names: str) -> None:
     """Refuse counts below one."""
     for name in names:
         if getattr(settings, name) < 1:
-            raise ValueError(f"{name} = {getattr(settings, name)}: must be at least 1.")
+            raise ValueError(f"{name} = {getattr(settings, name)}: must be at least 1; {_usual(settings, name)}.")
 
 
 def positive(settings: Any, *names: str) -> None:
     """Refuse what is not a positive number."""
     for name in names:
         if not getattr(settings, name) > 0:
-            raise ValueError(f"{name} = {getattr(settings, name)}: must be positive.")
+            raise ValueError(f"{name} = {getattr(settings, name)}: must be positive; {_usual(settings, name)}.")
+
+
+def _usual(settings: Any, name: str) -> str:
+    """What to write instead."""
+    default = next(field.default for field in fields(settings) if field.name == name)
+    return "leave it out to have none" if default is None else f"write e.g. {name}={default:g}"
 
 
 def divides(name: str, value: int, env: Platform) -> None:
