@@ -120,7 +120,7 @@ class Spota:
     may start from all of them."""
     gain: float = SMALL
     """The size of a new network's last layer: a small one does nothing at first, which PPO needs; gradients through a
-    simulator learn from what a policy does (docs/results.md)."""
+    simulator learn from what a policy does (docs/solver_studies.md)."""
     first_gain: float = 1.0
     """The size of its first layer: a large one tells apart what is small beside the ranges of the sensors."""
     start: Start = "new"

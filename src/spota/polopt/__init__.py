@@ -44,10 +44,10 @@ PPO_SETTINGS: dict[str, dict[str, Any]] = {
 """A slow ball needs advantages that look further ahead, and more exploration."""
 REFERENCE = Analytic(iterations=180, rows=20, cut=100.0)
 """Few rows and many updates: half of the cost of fifty rows, and references gain as much. With so few, one machine that
-is about to fail decides where all go, unless its gradient is cut (docs/results.md)."""
+is about to fail decides where all go, unless its gradient is cut (docs/solver_studies.md)."""
 
 MANY_DOMAINS = 2000
-"""With fewer a policy learns them instead of the distribution, and crashes on others (docs/results.md)."""
+"""With fewer a policy learns them instead of the distribution, and crashes on others (docs/solver_studies.md)."""
 FROM_CONTROLLER = ("cart-pole-swing-up", "qube", "qube-swing-up")
 """Platforms that a training starts on from an imitation of their controller unless told otherwise."""
 

@@ -2,7 +2,7 @@
 
 The critic sees the *ideal* observation, without the sensors' noise: it is needed in training only, where the simulator
 knows it. At 500 Hz a step changes the value less than the noise does, and advantages made of noisy values led training
-down again (docs/results.md).
+down again (docs/earlier_results.md).
 """
 
 from dataclasses import dataclass, replace
