@@ -132,6 +132,7 @@ def test_the_readme_says_what_is_promised_and_what_is_not():
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site, built as `make docs` does; a link or an anchor that leads nowhere fails it."""
+    pytest.importorskip("mkdocs")
     directory = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(directory)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "JAX_PLATFORMS": "cpu"}

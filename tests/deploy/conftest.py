@@ -22,6 +22,8 @@ def served() -> Iterator[Served]:
 
 
 def _serve(stack: contextlib.ExitStack, emulator: Emulator, scheme: str) -> Address:
+    if scheme == "serial":
+        pytest.importorskip("serial")
     over = threading.Event()
     if scheme == "quarc":
         server = QuarcServer(emulator, parse("quarc://127.0.0.1:0"))

@@ -72,6 +72,7 @@ def test_a_run_is_put_beside_both_parts_of_the_certificate(episode, words):
 
 def test_a_certified_run_is_told_what_its_certificate_says(tmp_path, capsys):
     """The run's directory and the exported file both bring the certificate along."""
+    pytest.importorskip("onnx")
     policy, run = policies.lqr(BALL), tmp_path / "run"
     papers = certificate(policy, BALL)
     policies.save(policy, run / "policy.npz")

@@ -100,6 +100,10 @@ def test_nobody_there_is_one_sentence():
         UdpLink(parse("udp://127.0.0.1:9"))
     with pytest.raises(ValueError, match="cannot be reached"):
         connect(parse("quarc://127.0.0.1:9"))
+
+
+def test_no_port_is_one_sentence():
+    pytest.importorskip("serial")
     with pytest.raises(ValueError, match="cannot be opened"):
         SerialLink(parse("serial:///dev/no-such-port"))
 

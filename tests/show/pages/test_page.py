@@ -34,6 +34,7 @@ def test_a_certified_run_says_so_and_gives_the_certificates_figures(certified):
 
 
 def test_a_finished_run_offers_its_policy_with_its_certificate(certified):
+    pytest.importorskip("onnx")
     text = write(certified, full=False).read_text()
     (data,) = re.findall(r'download="policy.onnx" href="data:[^,]*,([^"]+)"', text)
     papers = papers_of(parse_model(base64.b64decode(data)))
