@@ -1,7 +1,7 @@
 """What every solver reaches on domains that it has never seen, over seeds: a table for docs/results.md.
 
 Exactly what `spota train ENV --algo ALGO --seed SEED` does: as many training domains as the solver has by default, a
-16-16 network, evaluation with the mean policy and observation noise on 500 unseen domains, beside the platform's own
+new network, evaluation with the mean policy and observation noise on 500 unseen domains, beside the platform's own
 controller on the same ones.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.truth import WIDE
 from spota.cluster.calls import called
 from spota.cluster.connecting import engine_on, tasks_on
 from spota.cluster.engine import Engine
@@ -43,7 +44,7 @@ def main(platforms: Sequence[str] = (), seeds: Sequence[int] = SEEDS, on: str | 
     with engine_on(on, tasks_on(on)) as engine:
         for (env, algo, seed), found in zip(cases, _all(engine, cases), strict=True):
             table.add_row(env, algo, str(seed), *found)
-    Console().print(table)
+    Console(width=WIDE).print(table)
 
 
 def _all(engine: Engine | None, cases: Sequence[tuple[str, str, int]]) -> list[tuple[str, ...]]:

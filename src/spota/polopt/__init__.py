@@ -17,11 +17,11 @@ SETTINGS = {
     "ball-balancer": Analytic(iterations=600, learning_rate=3e-2, rows=64, barrier=60.0, smoothing=1.0),
     "cart-pole": Analytic(iterations=800, learning_rate=3e-2, rows=48, smoothing=1.0),
     "cart-pole-swing-up": Analytic(
-        iterations=120, learning_rate=1e-2, rows=200, horizon=150, barrier=1000.0, smoothing=1.0
+        iterations=300, learning_rate=2e-2, rows=64, horizon=150, barrier=1000.0, smoothing=1.0
     ),
-    "qube": Analytic(iterations=100, learning_rate=5e-3, smoothing=1.0),
+    "qube": Analytic(iterations=600, learning_rate=3e-2, rows=64, barrier=1000.0, smoothing=1.0),
     "qube-swing-up": Analytic(
-        iterations=100, learning_rate=5e-3, rows=200, horizon=400, outlier=5.0, barrier=1000.0, smoothing=1.0
+        iterations=300, learning_rate=1e-2, rows=64, horizon=400, outlier=5.0, barrier=1000.0, smoothing=1.0
     ),
 }
 """On a swing-up a gradient looks a fraction of a second ahead: through thousands of steps it is as chaotic as the
@@ -104,11 +104,10 @@ def reference_solver(env: Platform) -> Analytic | Polished:
     found = default_solver(env)
     if isinstance(found, Polished):
         return replace(found, **HOST_REFERENCE)
-    return (
-        REFERENCE
-        if found.horizon is None
-        else replace(found, smoothing=0.0, rows=REFERENCE.rows, outlier=REFERENCE.outlier)
-    )
+    if found.horizon is None:
+        return REFERENCE
+    same = {name: getattr(REFERENCE, name) for name in ("iterations", "rows", "outlier")}
+    return replace(found, smoothing=0.0, **same)
 
 
 def default_solver(env: Platform) -> Analytic | Polished:
