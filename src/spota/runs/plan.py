@@ -40,7 +40,8 @@ that pay for each. A reference looks better on its own domains than it is, of te
 covers what it cannot find: references of fifty, from a candidate on a plateau, certified what was not true
 (docs/results.md)."""
 TRAININGS = 2
-"""Of a candidate, one on each core of a small machine: the better one is rarely on a plateau (docs/solver_studies.md)."""
+"""Of a candidate, one on each core of a small machine: the better one is rarely on a plateau
+(docs/solver_studies.md)."""
 HOST_SIZES: dict[str, dict[str, int]] = {
     "tuned": {"n_c": 2 * HOST_DOMAINS, "n_r": 10, "n_J": 10, "performance_domains": 20000},
     "quick": {"n_c": HOST_DOMAINS, "n_r": 10, "n_J": 10, "performance_domains": 8000, "max_iterations": 1, "looks": 2},
