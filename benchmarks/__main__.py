@@ -46,7 +46,7 @@ def main(
     limit: float = 300.0,
     platforms: tuple[str, ...] = (),
     seeds: tuple[int, ...] = (),
-    questions: tuple[Literal["applies", "fit"], ...] = (),
+    questions: tuple[recordings.Question, ...] = (),
     presets: tuple[str, ...] = (),
     policy: str | None = None,
     runs: tuple[str, ...] = (),

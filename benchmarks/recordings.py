@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -25,15 +25,14 @@ from spota.sim.env import Env
 HANGING = {"cart-pole": (0.0, -3.14159265, 0.0, 0.0), "qube": (0.0, -3.14159265, 0.0, 0.0)}
 PARAMETER = "pole_length"
 DIRECTORY = Path("runs/recordings")
-
-
-QUESTIONS = ("applies", "fit")
+Question = Literal["applies", "fit"]
+QUESTIONS: tuple[Question, ...] = ("applies", "fit")
 
 
 def main(
     platforms: tuple[str, ...] = (),
     seeds: tuple[int, ...] = (),
-    questions: tuple[str, ...] = (),
+    questions: tuple[Question, ...] = (),
     machines: int = 100,
 ) -> None:
     for name in platforms or ("cart-pole",):
