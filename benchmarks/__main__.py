@@ -46,6 +46,7 @@ def main(
     limit: float = 300.0,
     platforms: tuple[str, ...] = (),
     seeds: tuple[int, ...] = (),
+    questions: tuple[recordings.Question, ...] = (),
     presets: tuple[str, ...] = (),
     policy: str | None = None,
     runs: tuple[str, ...] = (),
@@ -62,6 +63,7 @@ def main(
         platforms: Those of `learning`, `memory`, `recordings`, `effort`, `gains`, `rows`, `yardstick`, `truth`,
             `steady`, e.g. --platforms qube.
         seeds: Of `learning`, `machines`, `memory`, `recordings`, `truth` and `steady`; by default, those of the docs.
+        questions: Those of `recordings`; both by default.
         policy: The controller that `steady` assesses; the policy of a run of `truth` by default.
         on: Let workers make the trainings of `learning`, e.g. --on ray.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
@@ -77,7 +79,7 @@ def main(
     run |= {"references": references.main, "robustness": robustness.main, "rows": lambda: rows.main(platforms)}
     run |= {
         "memory": lambda: memory_worth.main(platforms, seeds),
-        "recordings": lambda: recordings.main(platforms, seeds),
+        "recordings": lambda: recordings.main(platforms, seeds, questions),
     }
     run |= {
         "yardstick": lambda: yardstick.main(platforms),

@@ -192,6 +192,19 @@ def test_a_unit_of_v_takes_the_volume_that_is_said():
         assert np.linalg.slogdet(jacobian)[1] == pytest.approx(one.ridge.volume + stretch, abs=1e-2)
 
 
+def test_draws_that_went_astray_spoil_no_model():
+    """The model is fitted again to what it has drawn, and stays right where machines are likely."""
+    segments = cut([recording("a", seconds=3.0, **TRUTH)], ENV, 3)
+    problem, _ = fitting._problem(ENV, segments)
+    found = settled(problem, np.array([[0.0], [0.0], [0.0], [0.0], [2.0]]), segments.start[..., None])
+    both = Both.of(problem, found, np.array([0]))
+    rng = np.random.default_rng(0)
+    astray = np.concatenate([5.0 + 0.1 * rng.normal(size=(400, 4)), np.zeros((400, 1))], axis=1)
+    likely = np.concatenate([rng.normal(size=(20, 4)), np.zeros((20, 1))], axis=1)
+    exact, modelled, _ = both.fitted_to(astray).weighed(likely)
+    np.testing.assert_allclose(exact, modelled, atol=0.5)
+
+
 def test_what_ends_abruptly_follows_nobody_if_something_else_can():
     """A uniform and a normal parameter that are known together: the normal one is determined by the other."""
     problem, _ = fitting._problem(ENV, cut([recording("a", seconds=3.0)], ENV, 3))

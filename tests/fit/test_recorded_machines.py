@@ -7,7 +7,7 @@ import pytest
 from oscillator import ENV, recording
 
 from spota.experiments import recorded_machines
-from spota.experiments.recorded_machines import Ranked, asked, calibration, ranked
+from spota.experiments.recorded_machines import Ranked, asked, calibration, pairs, ranked
 from spota.fit.fitting import Settings
 from spota.runs.directory import Run
 
@@ -33,6 +33,19 @@ def test_uniform_ranks_are_calibrated_and_others_are_not():
     sure = calibration([machine(i, [0.01 if i % 2 else 0.99, 0.5], divergences=i % 2) for i in range(100)])
     assert sure["identifiable"]["a"]["coverage_90"] == 0 and sure["identifiable"]["a"]["uniform_p"] < 1e-6
     assert sure["well_sampled"] == 50
+    low = calibration([machine(i, [0.5, rank]) for i, rank in enumerate(0.8 + even / 5)])["together"]["b"]
+    assert (low["below"], low["above"]) == (0.0, pytest.approx(0.25))
+
+
+def test_machines_of_the_study_are_no_larger_than_the_table_by_chance():
+    """Of what recordings leave open, the truth stands where the table has it: too many large ones would be a tilt."""
+    machines = pairs(KEY, ENV.domain, 7)
+    drawn = ENV.domain.sample(KEY, 4)
+    for name, row in ENV.domain.items():
+        x, middle = np.asarray(machines[name], float), sum(row.marginal.support) / 2
+        assert x.size == 7 and np.array_equal(x[::2], np.asarray(drawn[name], float))
+        np.testing.assert_allclose(x[:6].reshape(3, 2).mean(axis=1), middle, rtol=1e-6)
+        assert row.marginal.support[0] <= x.min() and x.max() <= row.marginal.support[1]
 
 
 def test_a_stop_loses_no_machine(tmp_path, monkeypatch):

@@ -133,12 +133,16 @@ class Both:
         return Both(Target(together, np.asarray(count), np.asarray(middle)), likelihoods)
 
     def fitted_to(self, u: Float[np.ndarray, "draws k"]) -> "Both":
-        """The model fitted again, to the machines that it has drawn."""
+        """The model fitted again, to machines all around and to those that it has drawn.
+
+        Where it was wrong, draws went astray: they alone would say little about where the machines are likely.
+        """
         some = np.linspace(0, len(u) - 1, LOOKS).round().astype(int)
+        points = np.concatenate([around(u.shape[1] - 1), u[some, :-1].T], axis=1)
         roots = self.target.delays.root.copy()
         for i, likelihood in enumerate(self.likelihoods):
             ridge = jax.tree.map(lambda x, i=i: x[i], self.target.delays.ridge)
-            roots[i] = likelihood.fitted(u[some, :-1].T, ridge.values)
+            roots[i] = likelihood.fitted(points, ridge.values)
         return replace(self, target=eqx.tree_at(lambda one: one.delays.root, self.target, roots))
 
     def weighed(self, u: Float[np.ndarray, "draws k"]) -> tuple[Density, Density, Float[np.ndarray, "draws delays p"]]:
