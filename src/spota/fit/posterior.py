@@ -3,7 +3,7 @@
 Coordinates are whitened by the curvature at the best machine, so that the sampler meets almost a standard normal. A
 step through the simulator costs a thousand times as much as one through a quadratic model of it (`quadratic.py`), so
 NUTS moves through the model, and the simulator weighs its draws: rows are drawn again by the ratio of both posteriors
-(importance resampling). Where a segment began is integrated out to first order around its best guess. The scale of the
+(importance resampling). A segment began where it is likeliest, to first order around the best guess. The scale of the
 noise is learned with the rest, and n samples count as n / τ (`noise.py`). A delay is a whole number of steps: the few
 that matter are summed over (`target.py`), and drawn afterwards.
 """

@@ -2,8 +2,8 @@
 
 With w the whitened coordinates, r(w) ≈ r₀ + Σ aᵢ wᵢ + Σ bᵢⱼ wᵢ wⱼ, from simulations 1.5 standard deviations away along
 every coordinate and every pair of them. Masses, motor constants and lengths act in products, so that what is known of
-them is a bent ridge; it is straight in their logarithms, which w is made of. The misfit, with the beginnings of
-segments integrated out, is a quadratic form in r, and so ‖R φ‖² with the features φ = (1, wᵢ, wᵢ wⱼ). What the
+them is a bent ridge; it is straight in their logarithms, which w is made of. The misfit, with the likeliest beginnings
+of segments, is a quadratic form in r, and so ‖R φ‖² with the features φ = (1, wᵢ, wᵢ wⱼ). What the
 simulator itself says of a draw is `Likelihood.misfit`; by the difference of both draws are weighed (`posterior.py`).
 """
 
@@ -35,7 +35,11 @@ AT_ONCE = 100
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Twice the negative log likelihood of machines with one delay, by the simulator; beginnings are integrated out."""
+    """Twice the negative log likelihood of machines with one delay, by the simulator, with the likeliest beginnings.
+
+    How well these are known does not count. If they were integrated out, a machine that forgets its beginning sooner
+    would gain, as it would lose if segments were told by their ends; delays came out too long by that.
+    """
 
     problem: Problem
     start: Float[np.ndarray, "d n"]
@@ -46,8 +50,6 @@ class Likelihood:
     covariance: Float[np.ndarray, "n d d"]
     constant: float
     """What the beginnings cost that the best machine gives the segments."""
-    volume: float
-    """Half the log determinant of the beginnings' covariances: what a delay gains where they are known less."""
 
     @staticmethod
     def of(problem: Problem, found: Estimate, which: int) -> "Likelihood":
@@ -56,8 +58,8 @@ class Likelihood:
         S, C = beginnings_of(problem, found.z[:, which], start)
         spread = beginnings(problem.env, problem.noise, problem.segments)[:, None]
         moved = start - np.asarray(problem.segments.start[:, : start.shape[1]], np.float64)
-        constant, volume = float(((moved / spread) ** 2).sum()), float(np.linalg.slogdet(C)[1].sum() / 2)
-        return Likelihood(problem, start, S * problem.weights[:, :, None, None], moved / spread**2, C, constant, volume)
+        constant = float(((moved / spread) ** 2).sum())
+        return Likelihood(problem, start, S * problem.weights[:, :, None, None], moved / spread**2, C, constant)
 
     def left(self, values: Float[np.ndarray, "p m"]) -> Float[np.ndarray, "t q n m"]:
         """What machines with these parameters leave unexplained."""

@@ -34,7 +34,7 @@ class Around(eqx.Module):
     """R of the quadratic model."""
     ridge: Ridge
     volume: Float[np.ndarray, ""]
-    """Of the machines and of the beginnings of segments: what a delay gains where both are known less."""
+    """What a unit of v takes of z, as a logarithm: what a delay gains where its machines are known less."""
 
     @staticmethod
     def of(
@@ -49,7 +49,7 @@ class Around(eqx.Module):
         rough = likelihood.quadratic(tight.size, lambda w: straight.values(w, delay))
         ridge = Ridge.of(problem, z, straight, rough, information, tight)
         root = likelihood.fitted(around(tight.size), ridge.values)
-        return Around(root, ridge, np.asarray(likelihood.volume + ridge.volume))
+        return Around(root, ridge, np.asarray(ridge.volume))
 
     def parts(self, v: Float[Array, "k"]) -> "Parts":
         """What the density is made of, by the model."""
