@@ -333,6 +333,7 @@ def test_a_file_for_something_else_is_named(capsys, tmp_path):
 
 
 def test_tensorboard_gets_the_curves(capsys, tmp_path):
+    pytest.importorskip("tensorboardX")
     run(capsys, *TRAIN, "--beta", "1000", "--out", "a", "--tensorboard")
     (events,) = (tmp_path / "a" / "tensorboard").iterdir()
     assert b"certificate/ucbog" in events.read_bytes()
