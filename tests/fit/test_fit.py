@@ -173,6 +173,8 @@ def test_delays_share_one_hill():
     weights = delay_weights(many, found, np.full(4, 0.25))[[2, 1, 3]]
     by_density = np.exp(exact[0] - exact[0].max())
     assert np.argmax(by_density) == np.argmax(weights) == 0
+    # that beginnings are known better with one delay counts for nothing: it would be 0.21 here
+    assert exact[0, 1] - exact[0, 0] == pytest.approx(np.log(weights[1] / weights[0]), abs=0.1)
     assert both.target.delays.volume.shape == (MOST_DELAYS,) and np.isneginf(both.target.delays.volume[3])
     away = np.concatenate([np.random.default_rng(0).normal(size=(20, 4)), np.zeros((20, 1))], axis=1)
     exact, modelled, _ = both.weighed(away)  # the model says what the simulator does, where machines are likely
