@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from spota.envs import make
-from spota.policies import Architecture, Network, new_network
-from spota.polopt import MANY_DOMAINS, default_gains, default_solver
+from spota.policies import Architecture, Network, first_policy, new_network
+from spota.polopt import MANY_DOMAINS, default_gains, default_solver, default_start
 from spota.polopt.solve import solve
 from spota.sim.env import Platform, Policy
 from spota.sim.rollout import returns
@@ -67,8 +67,13 @@ def trained(env: Platform, way: Means, **memory: int) -> tuple[Network, float]:
     usual = default_solver(env)
     solver = replace(usual, iterations=way.longer * usual.iterations)
     began = time.perf_counter()
-    network = new_network(k_init, env, Architecture(way.hidden, **memory), default_gains(solver))
+    start, architecture = default_start(env), Architecture(way.hidden, **memory)
+    if start == "new":
+        network = new_network(k_init, env, architecture, default_gains(solver))
+    else:
+        network = first_policy(k_init, env, start, architecture)
     found = solve(solver, k_solve, env, env.domain.sample(k_domains, way.domains), network)
+    jax.block_until_ready(found.policy)
     return found.policy, time.perf_counter() - began
 
 
