@@ -14,6 +14,7 @@ from spota.certify.settings import Spota
 from spota.envs import catapult, make
 from spota.policies import fnn
 from spota.polopt import exact
+from spota.polopt.solver import solves_all
 from spota.stats.spending import Trial
 
 ENV = make("catapult")
@@ -101,6 +102,32 @@ def test_a_poor_policy_is_refuted_and_the_lower_bound_is_true(extension):
     assert found.gap_at_least is not None
     assert 30 < found.gap_at_least < truth < found.ucbog
     assert str(found).startswith("Refuted: it loses on average at least")
+
+
+def staying(starts):
+    """A candidate is one of the policies that it may start from, by what they earn on its domains."""
+
+    @solves_all
+    def solver(keys, env, domains, inits, watch=None):
+        starts.append(exact.extension(inits))
+        found = exact.catapult(keys, env, domains, inits, watch)
+        return dataclasses.replace(found, policy=inits, score=found.start)
+
+    return solver
+
+
+@pytest.mark.parametrize(("poor", "better"), [(0.5, True), (float(catapult.true_optimum()), False)])
+def test_a_reference_that_is_better_for_sure_is_where_the_next_candidate_may_start(poor, better):
+    starts, memo = [], Memo()
+    settings = dataclasses.replace(SMALL, beta=1e-3, max_iterations=2, trainings=2, looks=1)
+    init = exact.extending(poor, NETWORK)
+    spota(KEY, ENV, staying(starts), settings, reference_solver=exact.catapult, init=init, memo=memo)
+    (_, first), (same, second) = starts
+    np.testing.assert_allclose([first, same], poor, rtol=1e-5)
+    assert np.isclose(second, poor, rtol=1e-5) != better
+    assert catapult.expected_return(second) >= catapult.expected_return(first)
+    candidate = memo.kept["iteration-02/candidate"]["policy.biases.1"]
+    np.testing.assert_allclose(np.tanh(candidate) + 1, second, rtol=1e-4)
 
 
 def test_references_that_cannot_settle_it_do_not_join(undecided):

@@ -13,7 +13,7 @@ from jaxtyping import Array, Key
 from spota.certify.candidates import trained_candidate
 from spota.certify.certificate import Certificate
 from spota.certify.events import Assessed, Listener
-from spota.certify.looks import decide, time_is_over
+from spota.certify.looks import Decision, decide, time_is_over
 from spota.certify.procedure import Memo, Procedure, Spread, compute, together
 from spota.certify.settings import GROWTHS, NonDecrSeq, Spota
 from spota.certify.starts import CANDIDATE, Starts, best_starts
@@ -52,7 +52,8 @@ def spota(
     """Algorithm 1: candidates on more and more domains, until the upper bound on the gap of one is at most β.
 
     If a candidate is neither certified nor refuted, more references join it, `settings.looks` times at most, before
-    the next one is tried; α is spent over all that.
+    the next one is tried; α is spent over all that. A reference that earned more than the candidate on unseen domains,
+    for sure, is where one training of the next candidate starts.
 
     `solver` trains the candidates and, unless there is another one in `reference_solver`, the references. `init` is a
     policy that the candidates start from instead of new ones; `sequence` overrides `settings.growth`; `spread` says
@@ -62,9 +63,12 @@ def spota(
     growth = sequence or GROWTHS[settings.growth]
     run = Procedure(key, env, solver, reference_solver or solver, settings, growth, memo, listener, spread)
     tried: list[tuple[Any, Certificate]] = []
+    better = None
     for iteration in range(1, settings.max_iterations + 1):
         start, before = tried[-1][0] if settings.warm_start and tried else init, sum(run.seconds)
-        tried.append(_iterate(run, iteration, start))
+        candidate, found = _iterate(run, iteration, start, better)
+        tried.append((candidate, found.certificate))
+        better = found.better
         policy, best = _lowest(tried)
         run.tell(Assessed(iteration, tried[-1][1], best, policy))
         if best.certified:  # SPOTA_stopping_criterion
@@ -74,17 +78,16 @@ def spota(
     return _result(run, tried, "max_iterations")
 
 
-def _iterate(run: Procedure, iteration: int, init: Any) -> tuple[Any, Certificate]:
+def _iterate(run: Procedure, iteration: int, init: Any, better: Any) -> tuple[Any, Decision]:
     """One iteration: a candidate, then references that join it until it is decided."""
     n_c, _ = run.sizes(iteration)
-    candidate = trained_candidate(run, iteration, n_c, init)
+    candidate = trained_candidate(run, iteration, n_c, init, better=better)
     networks = {CANDIDATE: candidate.policy, **candidate.rivals}
 
     def starts_of(look: int) -> Starts:
         return best_starts(run, iteration, look, networks)  # SPOTA_ref_init
 
-    found = decide(run, iteration, candidate.policy, starts_of, n_c)
-    return candidate.policy, found.certificate
+    return candidate.policy, decide(run, iteration, candidate.policy, starts_of, n_c)
 
 
 def _lowest(tried: list[tuple[Any, Certificate]]) -> tuple[Any, Certificate]:

@@ -49,11 +49,17 @@ def find_candidate(
     architecture: Architecture = USUAL,
     trainings: int = 1,
     gains: Gains = USUAL_GAINS,
+    better: Any = None,
 ) -> Candidate:
-    """Solve the approximated program on n_c random domains so many times, from new policies unless given one."""
+    """Solve the approximated program on n_c random domains so many times, from new policies unless given one.
+
+    The last training starts from the policy that is known to be `better` than the candidate before, if there is one.
+    """
     k_domains, k_init, k_solve = jax.random.split(key, 3)
     k_inits, k_solves = (k[None] if trainings == 1 else jax.random.split(k, trainings) for k in (k_init, k_solve))
     new = [new_network(k, env, architecture, gains) for k in k_inits] if init is None else [init] * trainings
+    if better is not None:
+        new[-1] = better
     domains = env.domain.sample(k_domains, n_c)  # SPOTA_cand_DR
     problems = {name: jnp.broadcast_to(column, (trainings, n_c)) for name, column in domains.items()}
     inits = jax.tree.map(lambda *leaves: jnp.stack(leaves), *new)
@@ -75,8 +81,12 @@ def trained_candidate(
     init: Any = None,
     architecture: Architecture | None = None,
     imitation: str = "imitation",
+    better: Any = None,
 ) -> Candidate:
-    """The candidate of an iteration as a block of the run; `imitation` is the block of what it may start from."""
+    """The candidate of an iteration as a block of the run.
+
+    `imitation` is the block of what it may start from, `better` a policy that one of its trainings starts from.
+    """
     s, key = run.settings, run.keys(iteration).candidate
     architecture = architecture or s.architecture
     if init is None and s.start == "controller":
@@ -84,7 +94,7 @@ def trained_candidate(
 
     def make(watch: Watch) -> Arrays:
         solver, how = run.solver(run.candidate_solver, iteration, "candidate"), (architecture, s.trainings, s.gains)
-        found = find_candidate(key, run.env, solver, n_c, init, watch, *how)
+        found = find_candidate(key, run.env, solver, n_c, init, watch, *how, better)
         return {**found.solved.to_arrays(), **to_arrays(dict(found.rivals))}
 
     like = new_network(key, run.env, architecture) if init is None else init

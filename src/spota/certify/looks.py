@@ -54,6 +54,8 @@ class Decision:
 
     certificate: Certificate
     comparison: Comparison
+    better: Policy | None
+    """A reference that earns more on unseen domains for sure, if there is one."""
 
 
 Notes = Callable[[Mapping[str, int]], tuple[str, ...]]
@@ -75,6 +77,7 @@ def decide(
         fingerprint(policy), n_c, s.n_J, env.domain.recordings,
     )  # fmt: skip
     seen: list[Look] = []
+    better: Policy | None = None
     while True:
         look, before = len(seen) + 1, sum(run.seconds)
         seen.append(_look(run, iteration, look, policy, starts_of(look)))
@@ -82,10 +85,10 @@ def decide(
         together = _joined(seen)
         certificate = _certificate(run, iteration, look, subject, together, unseen, notes(together.starts))
         if unseen is not None and may_be_refuted(certificate):
-            certificate = _challenged(run, iteration, look, together.references, unseen, certificate)
+            certificate, better = _challenged(run, iteration, look, together.references, unseen, certificate)
         cost = (sum(run.seconds) - before) * s.joining(look + 1) / s.joining(look)
         if not more_references_help(certificate) or look == s.looks or time_is_over(run, cost):
-            return Decision(certificate, together.comparison)
+            return Decision(certificate, together.comparison, better)
 
 
 def may_be_refuted(certificate: Certificate) -> bool:
@@ -237,8 +240,11 @@ def _unseen(run: Procedure, iteration: int, policy: Policy) -> Arrays | None:
 
 def _challenged(
     run: Procedure, iteration: int, look: int, references: Any, unseen: Arrays, certificate: Certificate
-) -> Certificate:
-    """What the reference that is best on domains of the pilot earns more than the policy on unseen ones, at least."""
+) -> tuple[Certificate, Policy | None]:
+    """What the reference that is best on domains of the pilot earns more than the policy on unseen ones, at least.
+
+    The reference itself stands beside if that is more than nothing.
+    """
     env, n, keys, mine = run.env, run.settings.performance_domains, run.keys(iteration), unseen["returns"]
 
     def make(watch: Watch) -> Arrays:
@@ -250,7 +256,9 @@ def _challenged(
         lower = gap_at_least(theirs, mine, env.min_return, env.max_return, alpha)
         return {**_as_arrays(challenged(certificate, lower)), "reference": np.array(best + 1), "returns": theirs}
 
-    return _from_arrays(run.block(iteration, block_name("challenger", look), n, make))
+    arrays = run.block(iteration, block_name("challenger", look), n, make)
+    told, best = _from_arrays(arrays), int(arrays["reference"]) - 1
+    return told, jax.tree.map(lambda x: x[best], references) if (told.gap_at_least or 0.0) > 0 else None
 
 
 def _means(env: Platform, policies: Any, domains: Domains, keys: Key[Array, "n 1"]) -> Float[np.ndarray, "K"]:
