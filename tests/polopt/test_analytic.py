@@ -15,6 +15,7 @@ from point_mass import PointMass, PointMassState
 from spota.envs.cart_pole import CartPole
 from spota.policies import fnn
 from spota.polopt.analytic import Analytic
+from spota.polopt.barrier import Barrier
 from spota.polopt.rows import Rows, all_rows
 from spota.polopt.solve import solve
 from spota.sim.env import Env
@@ -169,6 +170,43 @@ def test_the_barrier_is_zero_far_from_failure_and_not_near_it(rows):
     )
     assert far == none
     assert near > none + 1
+
+
+def test_a_barrier_that_moves_costs_the_same_at_the_bound_and_less_before_it():
+    begun = Barrier(300.0, 0.8)
+    parts = [begun.moved(0.95, share) for share in (0.0, 0.5, 1.0)]
+    assert [float(b.begins) for b in parts] == pytest.approx([0.8, 0.875, 0.95])
+    danger = [jnp.array([0.7, 0.9, 1.0])]
+    costs = [b.cost(danger, b.free([jnp.zeros(3)])) for b in parts]
+    want = [[0.0, 3.0, 12.0], [0.0, 12 * (0.025 / 0.125) ** 2, 12.0], [0.0, 0.0, 12.0]]  # 300 (1 − 0.8)² = 12
+    np.testing.assert_allclose(costs, want, rtol=1e-4)
+
+
+def test_several_dangers_add_up_and_a_start_behind_the_barrier_is_free():
+    barrier = Barrier(100.0, 0.7)
+    free = barrier.free([jnp.array([0.9]), jnp.array([0.1])])
+    assert float(barrier.cost([jnp.array([0.9]), jnp.array([0.7])], free)[0]) == 0.0
+    want = 100 * (0.1**2 + 0.3**2)
+    assert float(barrier.cost([jnp.array([1.0]), jnp.array([1.0])], free)[0]) == pytest.approx(want, rel=1e-4)
+
+
+def test_updates_move_the_barrier(rows):
+    solver = Analytic(iterations=10, rows=4, barrier=1e4, barrier_start=0.3, barrier_end=0.999)
+    state = solver.begin(jax.random.key(0), ENV, policy(gain=1.0))
+
+    def objective(updates: int) -> float:
+        now = eqx.tree_at(lambda s: s.updates, state, jnp.int32(updates))
+        moved, figures = on_one_device(lambda s: solver.update(ENV, rows.domains, jax.random.key(1), s))(now)
+        assert int(moved.updates) == updates + 1
+        return float(figures["objective"])
+
+    assert objective(0) < objective(2) < objective(10)
+
+
+@pytest.mark.parametrize("end", [0.5, 1.0, float("nan")])
+def test_a_barrier_ends_between_its_beginning_and_failure(end):
+    with pytest.raises(ValueError, match=r"barrier_end = .*: the barrier moves from barrier_start = 0.7"):
+        Analytic(barrier_end=end)
 
 
 def test_a_gradient_that_is_not_finite_is_left_out():

@@ -1,7 +1,7 @@
 """Policy gradients by differentiating through the simulator: no critic, no exploration, very little noise.
 
 The reward of a rollout ends with a failure, and a failure has no gradient. A smooth barrier in the *training* objective
-stands in for it: it grows as a rollout comes close to a bound (`Env.danger`), and is zero elsewhere.
+stands in for it (`polopt.barrier`): it grows as a rollout comes close to a bound (`Env.danger`), and is zero elsewhere.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
+from spota.polopt.barrier import Barrier, Scalar
 from spota.polopt.checks import at_least_one, positive
 from spota.polopt.optimizer import Optimizer
 from spota.polopt.rows import AXIS, Rows, all_rows, mean_over_devices, my_share
@@ -30,10 +31,11 @@ MANY = 2000
 
 
 class AnalyticState(eqx.Module):
-    """The policy, and the optimizer's memory."""
+    """The policy, the optimizer's memory, and how many updates there were."""
 
     policy: Any
     memory: Any
+    updates: Int[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,9 @@ class Analytic(Optimizer):
     """Weight of the barrier, in return."""
     barrier_start: float = 0.7
     """Where the barrier begins, as a share of the way to failure; a rollout that starts closer begins free of it."""
+    barrier_end: float | None = None
+    """Where it begins at the last update: on its way there it becomes steeper, and costs the same at the bound. None:
+    where it began."""
     smoothing: float = 0.0
     """Width of a kernel around each training domain, in standard deviations of ν, if these are fewer than a hundred; 0
     trains on the domains alone."""
@@ -82,6 +87,11 @@ class Analytic(Optimizer):
             at_least_one(self, "horizon")
         if not (self.barrier >= 0 and self.smoothing >= 0):
             raise ValueError(f"barrier = {self.barrier}, smoothing = {self.smoothing}: neither can be negative.")
+        if self.barrier_end is not None and not self.barrier_start <= self.barrier_end < 1:
+            raise ValueError(
+                f"barrier_end = {self.barrier_end}: the barrier moves from barrier_start = {self.barrier_start} "
+                "towards failure, which is 1, and ends before it; write barrier_end=0.95."
+            )
 
     def rollouts_on(self, n: int) -> tuple[int, int]:
         """In an update and in an evaluation: about as many as wanted; an evaluation has one per domain at least, and
@@ -99,7 +109,7 @@ class Analytic(Optimizer):
     def begin(self, key: Key[Array, ""], env: Env, policy: Any) -> AnalyticState:
         """An optimizer without memory."""
         del key, env
-        return AnalyticState(policy, self.optimizer().init(policy))
+        return AnalyticState(policy, self.optimizer().init(policy), jnp.int32(0))
 
     def update(
         self, env: Env, domains: Domains, key: Key[Array, ""], state: AnalyticState
@@ -108,11 +118,12 @@ class Analytic(Optimizer):
         k_choose, k_rows, k_smooth = jax.random.split(key, 3)
         rows = all_rows(self._chosen(k_choose, domains), k_rows, self._each(self.rows, count(domains)))
         rows = my_share(smoothed(k_smooth, env.domain, rows, self.width(count(domains))))
-        value, gradient = mean_over_devices(self.slope(state.policy, env, rows))
+        barrier = self.barrier_at(state.updates / self.iterations)
+        value, gradient = mean_over_devices(self.slope(state.policy, env, rows, barrier))
         norm = optax.tree.norm(gradient)
         finite = jnp.isfinite(norm)
         step, memory = self.optimizer().update(gradient, state.memory, state.policy)
-        moved = AnalyticState(optax.apply_updates(state.policy, step), memory)
+        moved = AnalyticState(optax.apply_updates(state.policy, step), memory, state.updates + 1)
         state = jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, state)
         return state, {"objective": -value * env.max_steps, "gradient_norm": norm, "finite": finite}
 
@@ -127,34 +138,47 @@ class Analytic(Optimizer):
         """The current policy."""
         return state.policy
 
-    def slope(self, policy: Policy, env: Env, rows: Rows) -> tuple[Float[Array, ""], Any]:
+    def barrier_at(self, share: Scalar) -> Barrier:
+        """The barrier after this share of all updates."""
+        first = Barrier(self.barrier, self.barrier_start)
+        return first if self.barrier_end is None else first.moved(self.barrier_end, share)
+
+    def slope(
+        self, policy: Policy, env: Env, rows: Rows, barrier: Barrier | None = None
+    ) -> tuple[Float[Array, ""], Any]:
         """The loss of these rows and its gradient, in which no rollout counts for more than `outlier` others."""
         if self.outlier is None:
-            return jax.value_and_grad(self.loss)(policy, env, rows)
+            return jax.value_and_grad(self.loss)(policy, env, rows, barrier)
         still = jnp.zeros((env.max_steps, len(env.actions), rows.keys.shape[0]))
-        (value, seen), pull = jax.value_and_grad(self._nudged, argnums=3, has_aux=True)(policy, env, rows, still)
+        with_pull = jax.value_and_grad(self._nudged, argnums=3, has_aux=True)
+        (value, seen), pull = with_pull(policy, env, rows, still, barrier)
         return value, _through_actions(policy, seen, _shortened(pull, self.outlier), self.horizon)
 
-    def loss(self, policy: Policy, env: Env, rows: Rows) -> Float[Array, ""]:
-        """Minus the mean return with barrier, a step."""
-        return self._nudged(policy, env, rows, None)[0]
+    def loss(self, policy: Policy, env: Env, rows: Rows, barrier: Barrier | None = None) -> Float[Array, ""]:
+        """Minus the mean return with barrier, a step; the first barrier unless there is another one."""
+        return self._nudged(policy, env, rows, None, barrier)[0]
 
     def _nudged(
-        self, policy: Policy, env: Env, rows: Rows, nudges: Float[Array, "T a n"] | None
+        self,
+        policy: Policy,
+        env: Env,
+        rows: Rows,
+        nudges: Float[Array, "T a n"] | None,
+        barrier: Barrier | None,
     ) -> tuple[Float[Array, ""], Float[Array, "T d n"] | None]:
         """The loss if something is added to every action, and what the policy saw."""
+        barrier = self.barrier_at(0.0) if barrier is None else barrier
         words, act = randomness.words(rows.keys), acting_with(policy)
         begin = rollout.begin(env, act, rows.domains, rows.keys)
-        free = [jnp.maximum(d, self.barrier_start) for d in rollout.danger(env, begin.state, rows.domains)]
+        free = barrier.free(rollout.danger(env, begin.state, rows.domains))
 
         @partial(jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names(*rollout.KEPT))
         def step(carry, now):
             (world, total), (t, nudge) = carry, now
             nudged = act if nudge is None else _with_nudge(act, nudge)
             world, step = rollout.advance(env, nudged, rows.domains, words, t, passed(world, self.horizon, self.cut))
-            danger = rollout.danger(env, world.state, rows.domains)
-            near = sum(jnp.maximum(d - f, 0.0) ** 2 for d, f in zip(danger, free, strict=True))
-            total += step.reward - jnp.where(step.alive, self.barrier * near, 0.0)
+            cost = barrier.cost(rollout.danger(env, world.state, rows.domains), free)
+            total += step.reward - jnp.where(step.alive, cost, 0.0)
             return (world, total), None if nudge is None else step.observation
 
         start = begin, jnp.zeros(rows.keys.shape)
