@@ -38,8 +38,6 @@ class Means:
 
 WAYS = (
     *(Means(f"default, seed {seed}", seed=seed) for seed in SEEDS),
-    Means("10 domains", domains=10),
-    Means("16-16, three times the updates, 10,000 domains", (16, 16), longer=3, domains=10_000),
     Means("three times the updates, 10,000 domains, seed 54", longer=3, domains=10_000, seed=54),
     Means("three times the updates, 10,000 domains", longer=3, domains=10_000),
 )
