@@ -13,6 +13,7 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
     forms,
     gains,
     gradient,
+    held_back,
     host,
     imported,
     iteration,
@@ -33,9 +34,9 @@ from benchmarks import (  # noqa: E402  (jax must know its devices first)
 from benchmarks import memory as memory_worth  # noqa: E402
 
 Benchmark = Literal[
-    "rollout", "sweep", "training", "profile", "gradient", "host", "imported", "effort", "forms", "gains", "learning",
-    "loop", "cluster", "machines", "memory", "recordings", "references", "robustness", "rows", "yardstick", "truth",
-    "steady",
+    "rollout", "sweep", "training", "profile", "gradient", "host", "held-back", "imported", "effort", "forms", "gains",
+    "learning", "loop", "cluster", "machines", "memory", "recordings", "references", "robustness", "rows", "yardstick",
+    "truth", "steady",
 ]  # fmt: skip
 USUAL: tuple[Benchmark, ...] = ("rollout", "sweep", "profile", "training")
 
@@ -60,8 +61,8 @@ def main(
         names: What to run; `host` needs mujoco and gymnasium. Those after it take ten minutes or more each, so ask for
             them by name.
         limit: Seconds that Stable-Baselines3 may train in `training`.
-        platforms: Those of `learning`, `memory`, `recordings`, `effort`, `gains`, `rows`, `yardstick`, `truth`,
-            `steady`, e.g. --platforms qube.
+        platforms: Those of `learning`, `memory`, `recordings`, `effort`, `gains`, `held-back`, `rows`, `yardstick`,
+            `truth`, `steady`, e.g. --platforms qube.
         seeds: Of `learning`, `machines`, `memory`, `recordings`, `truth` and `steady`; by default, those of the docs.
         questions: Those of `recordings`; both by default.
         policy: The controller that `steady` assesses; the policy of a run of `truth` by default.
@@ -75,7 +76,7 @@ def main(
     run = {"rollout": rollout.main, "sweep": sweep.main, "profile": iteration.main}
     run |= {"gradient": gradient.main, "host": _host, "imported": imported.main}
     run |= {"effort": lambda: effort.main(platforms), "gains": lambda: gains.main(platforms), "loop": loop.main}
-    run |= {"forms": forms.main}
+    run |= {"forms": forms.main, "held-back": lambda: held_back.main(platforms)}
     run |= {"references": references.main, "robustness": robustness.main, "rows": lambda: rows.main(platforms)}
     run |= {
         "memory": lambda: memory_worth.main(platforms, seeds),

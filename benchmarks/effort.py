@@ -46,7 +46,8 @@ def main(platforms: Sequence[str] = ()) -> None:
             before = None
             for effort in EFFORTS:
                 gaps, *words = trained(env, candidate, n_r, n_J, effort)
-                row = (name, str(n_r), *words[:2], *_mean(gaps), f"{gaps.min():.1f}", *_added(gaps, before), words[2])
+                figures = *mean_and_error(gaps), f"{gaps.min():.1f}", *_added(gaps, before)
+                row = (name, str(n_r), *words[:2], *figures, words[2])
                 table.add_row(*row)
                 Console().print(*row)
                 before = gaps
@@ -74,9 +75,10 @@ def trained(env: Platform, candidate: Any, n_r: int, n_J: int, effort: float) ->
     return gaps, f"{effort:.2g} ×", str(solver.iterations), f"{seconds:.0f}"
 
 
-def _mean(values: np.ndarray) -> tuple[str, str]:
+def mean_and_error(values: np.ndarray) -> tuple[str, str]:
+    """In words."""
     return f"{values.mean():.1f}", f"{values.std(ddof=1) / values.size**0.5:.1f}"
 
 
 def _added(gaps: np.ndarray, before: np.ndarray | None) -> tuple[str, str]:
-    return ("", "") if before is None else _mean(gaps - before)
+    return ("", "") if before is None else mean_and_error(gaps - before)
