@@ -35,7 +35,8 @@ def main() -> None:
     for column in ("form", "verdict", "mean gap", "UCBOG", "earns", "references started from", "minutes"):
         table.add_column(column)
     for name, form in {"npz": ours, "ONNX": from_a_stranger(ours, env), "NumPy": in_numpy(ours)}.items():
-        c, seconds = assessed(env, form, f"quick {POLICY_SEED} as {name}", PRESET, SEED)
+        found = assessed(env, form, ours, f"quick {POLICY_SEED} as {name}", PRESET, SEED)
+        c, seconds = found.certificate, found.seconds
         assert c.performance is not None
         earned = (f"{figure:.3f}" for figure in (c.mean_gap, c.ucbog, c.performance.mean))
         starts = ", ".join(f"{n} {start}" for start, n in c.starts.items() if n)
