@@ -19,8 +19,15 @@ from spota.certify.candidates import find_candidate
 from spota.certify.comparison import compare
 from spota.certify.references import find_references
 from spota.envs import make
-from spota.policies import Architecture
-from spota.polopt import MANY_DOMAINS, default_gains, default_hidden, default_solver, reference_solver
+from spota.policies import Architecture, first_policy
+from spota.polopt import (
+    MANY_DOMAINS,
+    default_gains,
+    default_hidden,
+    default_solver,
+    default_start,
+    reference_solver,
+)
 from spota.polopt.analytic import Analytic
 from spota.polopt.solver import as_solver
 from spota.sim.env import Platform
@@ -56,10 +63,11 @@ def main(platforms: Sequence[str] = ()) -> None:
 
 def candidate_of(env: Platform) -> Any:
     """The better of two trainings on many domains, as in the presets."""
-    solver = default_solver(env)
+    solver, key = default_solver(env), jax.random.key(SEED)
     sizes = {"architecture": Architecture(default_hidden(solver)), "gains": default_gains(solver)}
-    key = jax.random.key(SEED)
-    return find_candidate(key, env, as_solver(solver), MANY_DOMAINS, trainings=TRAININGS, **sizes).policy
+    start = default_start(env)
+    init = None if start == "new" else first_policy(key, env, start, sizes["architecture"])
+    return find_candidate(key, env, as_solver(solver), MANY_DOMAINS, init, trainings=TRAININGS, **sizes).policy
 
 
 def trained(env: Platform, candidate: Any, n_r: int, n_J: int, effort: float) -> tuple[np.ndarray, str, str, str]:

@@ -17,11 +17,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.effort import candidate_of, mean_and_error
+from benchmarks.truth import WIDE
 from spota.certify.comparison import compare
-from spota.certify.references import find_references, references_from
+from spota.certify.references import find_references, references_from, repeated
 from spota.envs import make
-from spota.policies import Architecture, new_network
-from spota.polopt import default_gains, default_hidden, default_solver, reference_solver
+from spota.policies import Architecture, first_policy, new_network
+from spota.polopt import default_gains, default_hidden, default_solver, default_start, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.solver import as_solver
 from spota.sim.env import Env, Platform
@@ -37,17 +38,18 @@ class Way:
     changes: Mapping[str, Any] = field(default_factory=dict)
     longer: float = 1
     new: bool = False
-    """Whether they start from new networks instead of the candidate, with the settings of candidates."""
+    """Whether they start where candidates start instead of from the candidate, with the settings of candidates."""
 
 
 WAYS = {
     "as references are trained": Way(),
-    "from new networks, as candidates are trained": Way(new=True),
-    "from new networks, three times as long": Way(new=True, longer=3),
+    "as candidates are, from new networks or an imitation": Way(new=True),
     "twice the step size": Way({"learning_rate": 4e-2}),
     "half the step size, twice as long": Way({"learning_rate": 1e-2}, longer=2),
     "twice the rows": Way({"rows": 40}),
-    "no cut": Way({"cut": None}),
+    "no cut": Way({"cut": None, "outlier": None}),
+    "cut at 100 times the usual": Way({"cut": 100.0, "outlier": None}),
+    "whole rollouts shortened": Way({"cut": None, "outlier": 5.0}),
     "no barrier": Way({"barrier": 0.0, "barrier_end": None}),
     "barrier of 1000, from 0.9": Way({"barrier": 1000.0, "barrier_start": 0.9, "barrier_end": None}),
     "barrier of 100, from 0.7": Way({"barrier": 100.0, "barrier_start": 0.7, "barrier_end": None}),
@@ -72,7 +74,7 @@ def main(platforms: Sequence[str] = ()) -> None:
         chosen = np.stack([gains[0] for gains in found]).argmax(axis=0)
         best = np.stack([gains[1] for gains in found])[chosen, np.arange(N_G)]
         _tell(table, "the best way for each", best, found[0][1], "")
-        Console().print(table)
+        Console(width=WIDE).print(table)
 
 
 def _gains(env: Env, candidate: Any, way: Way) -> tuple[np.ndarray, float]:
@@ -80,10 +82,7 @@ def _gains(env: Env, candidate: Any, way: Way) -> tuple[np.ndarray, float]:
     key, solver = jax.random.key(SEED), _solver(env, way)
     began = time.process_time()
     if way.new:
-        keys = jax.random.split(jax.random.fold_in(key, 1), N_G)
-        sizes = Architecture(default_hidden(solver)), default_gains(solver)
-        starts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(new_network(k, env, *sizes) for k in keys))
-        references = references_from(key, env, as_solver(solver), starts, N_R, N_G)
+        references = references_from(key, env, as_solver(solver), _beginnings(env, solver), N_R, N_G)
     else:
         references = find_references(key, env, as_solver(solver), candidate, N_R, N_G)
     jax.block_until_ready(references.policy)
@@ -91,6 +90,15 @@ def _gains(env: Env, candidate: Any, way: Way) -> tuple[np.ndarray, float]:
     keys = jax.random.split(jax.random.fold_in(key, 2))
     raw = [np.asarray(compare(k, env, candidate, references, N_J).gaps.raw).mean(axis=1) for k in keys]
     return np.stack(raw), seconds
+
+
+def _beginnings(env: Env, solver: Analytic) -> Any:
+    """What candidates start from, once for each reference: a new network, or an imitation of the controller."""
+    key, architecture, start = jax.random.key(SEED + 1), Architecture(default_hidden(solver)), default_start(env)
+    if start != "new":
+        return repeated(first_policy(key, env, start, architecture), N_G)
+    networks = [new_network(k, env, architecture, default_gains(solver)) for k in jax.random.split(key, N_G)]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
 
 
 def _solver(env: Platform, way: Way) -> Analytic:
