@@ -6,6 +6,7 @@ much to gain; what they gain is measured on random numbers that no training has 
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,8 +23,8 @@ from spota.certify.candidates import find_candidate
 from spota.certify.comparison import compare
 from spota.certify.references import find_references
 from spota.envs import make
-from spota.policies import Architecture
-from spota.polopt import reference_solver
+from spota.policies import Architecture, new_network
+from spota.polopt import default_gains, default_hidden, reference_solver
 from spota.polopt.analytic import Analytic
 from spota.polopt.barrier import Barrier
 from spota.polopt.rows import Rows
@@ -32,7 +33,8 @@ from spota.sim import randomness, rollout
 from spota.sim.acting import acting_with
 from spota.sim.env import Env, Policy
 
-ROWS = (50, 500)
+SIZES = ((1, 50), (1, 500), (10, 20), (10, 64))
+"""Problems side by side, and rows of each."""
 CANDIDATE, N_R, N_J, SEED = 400, 50, 8, 7
 PROBLEMS = (1, 10, 20)
 MOST_OF_FIRST = 10
@@ -82,20 +84,39 @@ def main() -> None:
 
 
 def _speed(env: Env) -> None:
-    table = Table(title=f"{env.name}: million steps a second on one device")
-    for column in ("rows", "forward", "and back", "ratio", "first version", "ratio", "faster by"):
+    table = Table(title=f"{env.name}: million steps per second of CPU time")
+    for column in ("problems", "rows of each", "forward", "and back", "ratio", "first version", "ratio", "faster by"):
         table.add_column(column, justify="right")
-    for n in ROWS:
-        policy = find_candidate(jax.random.key(SEED), env, as_solver(Analytic(iterations=1)), 2).policy
-        rows = Rows(env.domain.sample(jax.random.key(1), n), jax.random.split(jax.random.key(2), n))
-        forward = best_seconds(lambda: returns_of(env, policy, rows))  # noqa: B023
-        now, first = (best_seconds(lambda: gradient_of(s, env, policy, rows)) for s in (Analytic(), FirstVersion()))  # noqa: B023
-        rates = [n * env.max_steps / seconds / 1e6 for seconds in (forward, now, first)]
+    today = reference_solver(env)
+    assert isinstance(today, Analytic)
+    for problems, n in SIZES:
+        given = _policies(env, today, problems), _rows(env, problems, n)
+        forward = _cpu(lambda: returns_of(env, *given))  # noqa: B023
+        now, first = (_cpu(lambda: gradients_of(s, env, *given)) for s in (today, FirstVersion()))  # noqa: B023
+        rates = [problems * n * env.max_steps / seconds / 1e6 for seconds in (forward, now, first)]
         table.add_row(
-            str(n), f"{rates[0]:.1f}", f"{rates[1]:.2f}", f"{now / forward:.1f}", f"{rates[2]:.2f}",
+            str(problems), str(n), f"{rates[0]:.1f}", f"{rates[1]:.2f}", f"{now / forward:.1f}", f"{rates[2]:.2f}",
             f"{first / forward:.1f}", f"{first / now:.2f} ×",
         )  # fmt: skip
     Console().print(table)
+
+
+def _policies(env: Env, solver: Analytic, problems: int) -> Policy:
+    """New networks of a reference's size, with a leading axis."""
+    sizes = Architecture(default_hidden(solver)), default_gains(solver)
+    networks = [new_network(key, env, *sizes) for key in jax.random.split(jax.random.key(SEED), problems)]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
+
+
+def _rows(env: Env, problems: int, n: int) -> Rows:
+    """Domains of their own for each problem, and keys."""
+    drawn = env.domain.sample(jax.random.key(1), problems * n)
+    domains = {name: column.reshape(problems, n) for name, column in drawn.items()}
+    return Rows(domains, jax.random.split(jax.random.key(2), (problems, n)))
+
+
+def _cpu(run: Callable[[], object]) -> float:
+    return best_seconds(run, clock=time.process_time)
 
 
 def _gain(env: Env) -> None:
@@ -141,12 +162,12 @@ def _reached(env: Env, solver: Analytic, candidate: Policy, problems: int) -> tu
 
 
 @eqx.filter_jit
-def returns_of(env: Env, policy: Policy, rows: Rows) -> Any:
-    """Forward alone."""
-    return rollout.summed(env, acting_with(policy), rows.domains, rows.keys)[0]
+def returns_of(env: Env, policies: Policy, rows: Rows) -> Any:
+    """Forward alone, of problems side by side."""
+    return jax.vmap(lambda one, own: rollout.summed(env, acting_with(one), own.domains, own.keys)[0])(policies, rows)
 
 
 @eqx.filter_jit
-def gradient_of(solver: Analytic, env: Env, policy: Policy, rows: Rows) -> Any:
-    """Forward and back."""
-    return jax.value_and_grad(solver.loss)(policy, env, rows)
+def gradients_of(solver: Analytic, env: Env, policies: Policy, rows: Rows) -> Any:
+    """Forward and back, of problems side by side."""
+    return jax.vmap(lambda one, own: jax.value_and_grad(solver.loss)(one, env, own))(policies, rows)

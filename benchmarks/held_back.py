@@ -46,7 +46,7 @@ WAYS = {
     "as candidates are, from new networks or an imitation": Way(new=True),
     "twice the step size": Way({"learning_rate": 4e-2}),
     "half the step size, twice as long": Way({"learning_rate": 1e-2}, longer=2),
-    "twice the rows": Way({"rows": 40}),
+    "twice the rows": Way({"rows": 128}),
     "no cut": Way({"cut": None, "outlier": None}),
     "cut at 100 times the usual": Way({"cut": 100.0, "outlier": None}),
     "whole rollouts shortened": Way({"cut": None, "outlier": 5.0}),

@@ -31,7 +31,7 @@ CANDIDATES = {
     "ball-balancer": ((250, 300), (64, 600), (64, 300), (32, 600)),
 }
 """Rows of an update, and updates."""
-REFERENCES = ((50, 180), (20, 180), (10, 360))
+REFERENCES = ((20, 180), (48, 180), (64, 180), (64, 360))
 DOMAINS, TRAININGS, SEED = 10_000, 2, 4711
 N_G, N_R, N_J = 10, 50, 4
 
