@@ -33,7 +33,7 @@ def test_the_default_is_tuned_with_the_platforms_threshold():
     assert found.spota.method == "split"
     assert found.candidate == default_solver(CART)
     assert found.reference == reference_solver(CART)
-    assert resolved(env="ball-balancer").spota == Spota(beta=50.0, **{**sizes, "n_r": 40})
+    assert resolved(env="ball-balancer").spota == Spota(beta=50.0, **{**sizes, "n_r": 100})
     swing_up = resolved(env="cart-pole-swing-up")
     assert swing_up.candidate == default_solver(make("cart-pole-swing-up"))
     assert resolved(solver="ppo").spota == Spota(beta=60.0, n_J=50)  # it would pay for every domain

@@ -49,7 +49,7 @@ REFERENCE = Analytic(iterations=180, rows=64, cut=100.0, barrier=300.0, barrier_
 and find a third more. One machine that is about to fail would still decide where all go, unless its gradient is cut. A
 barrier that stays where it is keeps references from half of what they could gain: on few domains a policy may go closer
 to a bound than on all (docs/solver_studies.md)."""
-REFERENCES = {"ball-balancer": replace(REFERENCE, iterations=240)}
+REFERENCES = {"ball-balancer": replace(REFERENCE, iterations=480, rows=48)}
 """Near its bounds one rollout in a hundred fails, and references are long in finding how close they may go."""
 
 MANY_DOMAINS = 2000

@@ -39,7 +39,7 @@ SIZES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 that pay for each. A reference looks better on its own domains than it is, of ten more so than of fifty. That margin
 covers what it cannot find: references of fifty, from a candidate on a plateau, certified what was not true
 (docs/results.md)."""
-MORE_DOMAINS = {"ball-balancer": 2}
+MORE_DOMAINS = {"ball-balancer": 5}
 """Where it pays much to know a few machines, references have so many times the domains. On the Ball-Balancer they may
 go closer to the bounds then, and win 30 on ten domains over a policy that loses 4 to the best that is known."""
 TRAININGS = 2
