@@ -90,7 +90,7 @@ def _speed(env: Env) -> None:
     today = reference_solver(env)
     assert isinstance(today, Analytic)
     for problems, n in SIZES:
-        given = _policies(env, today, problems), _rows(env, problems, n)
+        given = _policies(env, today, problems), rows_of_each(env, problems, n)
         forward = _cpu(lambda: returns_of(env, *given))  # noqa: B023
         now, first = (_cpu(lambda: gradients_of(s, env, *given)) for s in (today, FirstVersion()))  # noqa: B023
         rates = [problems * n * env.max_steps / seconds / 1e6 for seconds in (forward, now, first)]
@@ -108,7 +108,7 @@ def _policies(env: Env, solver: Analytic, problems: int) -> Policy:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
 
 
-def _rows(env: Env, problems: int, n: int) -> Rows:
+def rows_of_each(env: Env, problems: int, n: int) -> Rows:
     """Domains of their own for each problem, and keys."""
     drawn = env.domain.sample(jax.random.key(1), problems * n)
     domains = {name: column.reshape(problems, n) for name, column in drawn.items()}

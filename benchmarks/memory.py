@@ -14,18 +14,17 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.gradient import gradient_of, returns_of
+from benchmarks.gradient import gradients_of, returns_of, rows_of_each
 from benchmarks.yardstick import CRASH, UNSEEN, unseen_returns
 from spota.envs import make
 from spota.files.blocks import from_arrays, to_arrays
 from spota.policies import Architecture, Network, new_network
 from spota.polopt import MANY_DOMAINS, default_gains, default_solver
 from spota.polopt.analytic import Analytic
-from spota.polopt.rows import Rows
 from spota.polopt.solve import solve
 from spota.runs.directory import Run
 from spota.sim.env import Env, Platform
-from spota.sim.rollout import pure
+from spota.sim.rollout import alone, pure
 
 HIDDEN = (32, 32)
 WAYS = {
@@ -92,12 +91,12 @@ def _speed(env: Env) -> None:
     table = Table(title=f"{env.name}: million steps a second of CPU time, {ROWS} rollouts")
     for column in ("the policy acts on", "forward", "and back"):
         table.add_column(column, justify="left" if column.startswith("the") else "right")
-    rows = Rows(env.domain.sample(jax.random.key(1), ROWS), jax.random.split(jax.random.key(2), ROWS))
+    rows = rows_of_each(env, 1, ROWS)
     solver = cast(Analytic, default_solver(env))
     for name, architecture in WAYS.items():
-        policy = new_network(jax.random.key(0), env, architecture)
+        policy = alone(new_network(jax.random.key(0), env, architecture))
         forward = _cpu_seconds(lambda: returns_of(env, policy, rows))  # noqa: B023
-        back = _cpu_seconds(lambda: gradient_of(solver, env, policy, rows))  # noqa: B023
+        back = _cpu_seconds(lambda: gradients_of(solver, env, policy, rows))  # noqa: B023
         table.add_row(name, *(f"{ROWS * env.max_steps / seconds / 1e6:.2f}" for seconds in (forward, back)))
     Console(width=120).print(table)
 
