@@ -39,6 +39,13 @@ def test_the_default_is_tuned_with_the_platforms_threshold():
     assert resolved(solver="ppo").spota == Spota(beta=60.0, n_J=50)  # it would pay for every domain
 
 
+@pytest.mark.parametrize("name", ["cart-pole-swing-up", "qube-swing-up"])
+def test_what_tames_gradients_in_a_swing_up_tames_those_of_references_too(name):
+    found = resolved(env=name)
+    same = ("horizon", "outlier", "cut", "barrier", "learning_rate", "rows")
+    assert [getattr(found.reference, s) for s in same] == [getattr(found.candidate, s) for s in same]
+
+
 @pytest.mark.parametrize(
     ("env", "beta"), [("qube", 62.5), ("cart-pole-swing-up", 1230.25), ("qube-swing-up", 100.0), ("catapult", 9.512966)]
 )

@@ -112,8 +112,7 @@ def reference_solver(env: Platform) -> Analytic | Polished:
         return replace(found, **HOST_REFERENCE)
     if found.horizon is None:
         return REFERENCES.get(env.name, REFERENCE)
-    same = {name: getattr(REFERENCE, name) for name in ("iterations", "rows", "outlier")}
-    return replace(found, smoothing=0.0, **same)
+    return replace(found, smoothing=0.0, iterations=REFERENCE.iterations)  # what tames its gradients stays
 
 
 def default_solver(env: Platform) -> Analytic | Polished:
