@@ -52,7 +52,7 @@ def _clipped(gradient: Float[Array, "*channels n"], cut: float) -> Float[Array, 
 
 
 def _geometric_mean(sizes: Float[Array, "*channels n"]) -> Float[Array, "*channels 1"]:
-    """Of those that are neither zero nor infinite, within a tenth: the bits of a positive float are its logarithm,
+    """Of those that are neither zero nor infinite, within 7 %: the bits of a positive float are its logarithm,
     nearly, and a mean of bits costs much less than logarithms."""
     counts = jnp.isfinite(sizes) & (sizes > 0)
     bits = jnp.where(counts, jax.lax.bitcast_convert_type(sizes, jnp.int32).astype(jnp.float32), 0.0)

@@ -41,7 +41,7 @@ covers what it cannot find: references of fifty, from a candidate on a plateau, 
 (docs/results.md)."""
 MORE_DOMAINS = {"ball-balancer": 5}
 """Where it pays much to know a few machines, references have so many times the domains. On the Ball-Balancer they may
-go closer to the bounds then, and win 30 on ten domains over a policy that loses 4 to the best that is known."""
+go closer to the bounds then, and win 20 on twenty domains over a policy that loses 7 to the best that is known."""
 TRAININGS = 2
 """Of a candidate, one on each core of a small machine: the better one is rarely on a plateau
 (docs/solver_studies.md)."""
