@@ -52,6 +52,7 @@ def main(
     policy: str | None = None,
     runs: tuple[str, ...] = (),
     on: str | None = None,
+    domains: int | None = None,
     memory: int | None = None,
     recurrent: int | None = None,
 ) -> None:
@@ -67,6 +68,7 @@ def main(
         questions: Those of `recordings`; both by default.
         policy: The controller that `steady` assesses; the policy of a run of `truth` by default.
         on: Let workers make the trainings of `learning`, e.g. --on ray.
+        domains: Those that `learning` trains on, instead of as many as by default.
         presets: Those of `truth` and `steady`; quick, and for `steady` tuned, too, by default.
         memory: Let all policies of `truth` act on their last N observations and actions.
         recurrent: Give all policies of `truth` so many units that remember.
@@ -89,7 +91,7 @@ def main(
     }
     run |= {"machines": lambda: machines.main(runs, seeds)}
     run |= {"training": lambda: training.main(limit), "cluster": _cluster}
-    run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS, on)}
+    run |= {"learning": lambda: learning.main(platforms, seeds or learning.SEEDS, on, domains)}
     for name in names:
         run[name]()
 

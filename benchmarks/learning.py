@@ -1,8 +1,8 @@
 """What every solver reaches on domains that it has never seen, over seeds: a table for docs/results.md.
 
-Exactly what `spota train ENV --algo ALGO --seed SEED` does: as many training domains as the solver has by default, a
-new network, evaluation with the mean policy and observation noise on 500 unseen domains, beside the platform's own
-controller on the same ones.
+Exactly what `spota train ENV --algo ALGO --seed SEED` does: the solver's usual number of training domains unless told
+another, the platform's usual start, evaluation with the mean policy and observation noise on 500 unseen domains, beside
+the platform's own controller on the same ones.
 """
 
 import tempfile
@@ -35,19 +35,22 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def main(platforms: Sequence[str] = (), seeds: Sequence[int] = SEEDS, on: str | None = None) -> None:
+def main(
+    platforms: Sequence[str] = (), seeds: Sequence[int] = SEEDS, on: str | None = None, domains: int | None = None
+) -> None:
     """Train on all platforms, or on those named: one after the other or, on workers, side by side."""
-    table = Table(title="500 unseen random domains after `spota train ENV --algo ALGO`")
+    few = "" if domains is None else f" --domains {domains}"
+    table = Table(title=f"500 unseen random domains after `spota train ENV --algo ALGO{few}`")
     for column in COLUMNS:
         table.add_column(column, justify="left" if column in ("platform", "solver") else "right")
-    cases = [(env, algo, seed) for env, algo in CASES if not platforms or env in platforms for seed in seeds]
+    cases = [(env, algo, seed, domains) for env, algo in CASES if not platforms or env in platforms for seed in seeds]
     with engine_on(on, tasks_on(on)) as engine:
-        for (env, algo, seed), found in zip(cases, _all(engine, cases), strict=True):
+        for (env, algo, seed, _), found in zip(cases, _all(engine, cases), strict=True):
             table.add_row(env, algo, str(seed), *found)
     Console(width=WIDE).print(table)
 
 
-def _all(engine: Engine | None, cases: Sequence[tuple[str, str, int]]) -> list[tuple[str, ...]]:
+def _all(engine: Engine | None, cases: Sequence[tuple[str, str, int, int | None]]) -> list[tuple[str, ...]]:
     """The figures of every case."""
     if engine is None:
         return [figures(*case) for case in cases]
@@ -56,9 +59,9 @@ def _all(engine: Engine | None, cases: Sequence[tuple[str, str, int]]) -> list[t
     return [found[name] for name in names]
 
 
-def figures(env: str, algo: str, seed: int) -> tuple[str, ...]:
+def figures(env: str, algo: str, seed: int, domains: int | None = None) -> tuple[str, ...]:
     """A row of the table."""
-    settings = training.resolve(None, {"env": env, "algo": algo, "seed": seed})
+    settings = training.resolve(None, {"env": env, "algo": algo, "seed": seed, "domains": domains})
     with tempfile.TemporaryDirectory() as folder, Run(Path(folder) / "run", to_dict(settings)) as run:
         found = training.train(settings, run).to_dict()
     unseen, controller = found["unseen_domains"], found["controller"]
